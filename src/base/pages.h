@@ -1,0 +1,27 @@
+/* base/pages.h - anonymous memory by pages, files read by pread, read-only mappings. */
+#ifndef PN_PAGES_H
+#define PN_PAGES_H
+
+#include "base/base.h"
+
+/* Zeroed anonymous pages, 64-byte aligned at least, huge pages asked for when the size is worth it. NULL: exhausted. Counts in no malloc. */
+void *pn_pages_alloc(uint64_t bytes);
+void pn_pages_free(void *p, uint64_t bytes); /* NULL is fine */
+
+typedef struct pn_file pn_file;
+/* Opens for reading. `name` of open_fd stands for the path in messages; the descriptor is duplicated. Refuses what is no regular file. */
+pinch_status pn_file_open(pn_file **out, const char *path, pinch_error *err);
+pinch_status pn_file_open_fd(pn_file **out, int fd, const char *name, pinch_error *err);
+void pn_file_close(pn_file *file); /* NULL is fine */
+uint64_t pn_file_size(const pn_file *file);
+const char *pn_file_name(const pn_file *file);
+/* Reads exactly n bytes at offset, or fails with a sentence (short file, I/O error). Thread-safe. */
+pinch_status pn_file_read(const pn_file *file, void *dst, uint64_t n, uint64_t offset, pinch_error *err);
+/* Tells the system that these bytes will not be read again soon (posix_fadvise); a hint. */
+void pn_file_forget(const pn_file *file, uint64_t offset, uint64_t n);
+
+/* A read-only shared mapping of the whole file; a file that shrinks under it raises SIGBUS on access. */
+pinch_status pn_file_map(const pn_file *file, const uint8_t **out, pinch_error *err);
+void pn_file_unmap(const uint8_t *p, uint64_t bytes);
+
+#endif

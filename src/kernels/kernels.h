@@ -1,0 +1,137 @@
+/* kernels/kernels.h - the table of mat-mul kernels and the table of vector operations.
+ *
+ * Owns everything that is written for an instruction set. Kernels allocate nothing, know no threads, files or models:
+ * they see pointers that are ready. The scalar kernel is the definition; kernels.def names every kernel once.
+ *
+ * ---- Order of float sums (docs/DESIGN.md, "Kernels") --------------------------------------------------------------
+ * Each (row, column) owns one float accumulator that starts at +0 and takes the blocks of the row in ascending order.
+ * Integer sums are exact in int32; float(I) rounds to nearest even; fma rounds once; f16 scales are used as float.
+ *   weights with one scale per 32 (q4_0 q5_0 q8_0 iq4_nl mxfp4), act32:   acc = fma(float(I), dw*da, acc), I = sum (w - offset)*a
+ *                                                         (mxfp4: dw = the E8M0 half, w the doubled table value)
+ *   q4_1 q5_1, act32:   acc = fma(float(I), dw*da, acc); acc = fma(m, s, acc)         s from the activation block
+ *   q1_0 q2_0 (128 or 64 weights per scale), act32:   u = float(I0)*da0; u = fma(Ij, daj, u) for the next act blocks; acc = fma(u, dw, acc)
+ *   nvfp4 (64, a scale per 16), act32:   for each 32: u = float(I0)*dw0; u = fma(float(I1), dw1, u); acc = fma(u, da, acc)
+ *   q4_k q5_k q2_k, act256:   x = d*float(I); x = fma(-dmin, float(M), x); acc = fma(x, da, acc)
+ *                                                         I = sum sc_j*I_j, M = sum mn_j*S_j, all int32
+ *   q3_k q6_k iq4_xs tq1_0 tq2_0, act256:   acc = fma(float(I), d*da, acc)            I = sum sc_j*I_j
+ *   iq2_* iq3_*, act256:   acc = fma(float(I), (d*da)*c, acc), I = sum (2s+1)*I_j; c = 0.125 (iq2_*), 0.25 (iq3_xxs), 1 (iq3_s)
+ *   iq1_s iq1_m, act256:   acc = fma(float(I), (d*da)*0.125, acc), I = sum (2s+1)*(8*I_j +- S_j)
+ *   f32 f16 bf16, activations in float:   acc = fma(w, x, acc), k ascending
+ * Any NaN counts as equal to any NaN. Denormals are kept: FTZ and DAZ are off in every thread. */
+#ifndef PN_KERNELS_H
+#define PN_KERNELS_H
+
+#include "quant/quant.h"
+
+/* CPU features that kernels need. base/cpu.h finds them. */
+typedef enum pn_cpu_feature {
+    PN_CPU_AVX2 = 1u << 0,       /* AVX2, FMA, F16C */
+    PN_CPU_AVX512VNNI = 1u << 1, /* AVX-512 F, BW, VL, DQ, VNNI */
+    PN_CPU_NEON = 1u << 2,
+    PN_CPU_DOTPROD = 1u << 3,
+    PN_CPU_I8MM = 1u << 4
+} pn_cpu_feature;
+
+typedef enum pn_promise {
+    PN_MEANING, /* scalar: the definition */
+    PN_EXACT,   /* bit-equal to scalar */
+    PN_BOUNDED  /* error bound stated beside it, and why */
+} pn_promise;
+
+/* One call of a mat-mul kernel: rows of a weight matrix times columns of activations. */
+typedef struct pn_mm {
+    const void *w;        /* the whole matrix in the kernel's layout (packed), or in file layout if the kernel has no pack */
+    int64_t rows;         /* rows of the matrix: groups are padded, results are not */
+    int64_t k;            /* row length: a multiple of the type's block */
+    const void *const *x; /* n_cols activation rows in the weight type's pn_act format, 16-byte aligned */
+    float *const *y;      /* n_cols result rows: y[c][r] for r in [row0, row1) is written, nothing else is */
+    int64_t n_cols;
+} pn_mm;
+
+/* Computes rows [row0, row1). row0 is a multiple of the kernel's `rows`; row1 too, or the matrix's end.
+ * `scratch`: scratch_bytes(k) bytes, 64-byte aligned, the calling thread's own. */
+typedef void (*pn_mm_fn)(const pn_mm *mm, int64_t row0, int64_t row1, void *scratch);
+
+typedef struct pn_kernel {
+    const char *name;    /* unique: "q4_k_16x8__avx512vnni"; scalar ones: "q4_k_1x1__scalar" */
+    pn_type weight;
+    const char *isa;     /* "scalar", "avx2", "avx512vnni", "neon", "dotprod" */
+    int rows, cols;      /* tile */
+    pn_promise promise;
+    uint32_t needs;      /* pn_cpu_feature bits */
+    /* Packing goes group by group: `rows` matrix rows become one group of group_bytes(k) bytes. Group g of a packed matrix starts at
+     * g * group_bytes(k), which is a multiple of 64 (16 on 32-bit NEON-less builds too). NULL group_bytes: the file layout is used in place.
+     * `src`: n_valid file rows one after the other; missing rows of the last group are packed as zero weights. */
+    uint64_t (*group_bytes)(int64_t k);
+    void (*pack)(void *dst, const void *src, int64_t n_valid, int64_t k);
+    pn_mm_fn gemv;       /* n_cols == 1 */
+    pn_mm_fn gemm;       /* n_cols >= 2 */
+    uint64_t (*scratch_bytes)(int64_t k); /* NULL: none */
+} pn_kernel;
+
+/* All kernels that this build holds, in the order of kernels.def; NULL beyond the end. */
+const pn_kernel *pn_kernel_at(size_t index);
+/* Best kernel for a type under the given features: the last of kernels.def that qualifies and is not BOUNDED, or scalar. NULL: no kernel at all. */
+const pn_kernel *pn_kernel_best(pn_type type, uint32_t features);
+/* "TYPE=NAME": NAME is a kernel's name or an isa. On error says what there is. */
+pinch_status pn_kernel_parse(const char *text, uint32_t features, pn_type *type, const pn_kernel **kernel, pinch_error *err);
+/* Bytes of a matrix in the kernel's layout. */
+bool pn_kernel_matrix_bytes(const pn_kernel *kernel, int64_t rows, int64_t k, uint64_t *bytes);
+
+/* `--activations f32`: weights of any type in file layout against float activations. Dequantises a row, then acc = fma(w, x, acc), k
+ * ascending, as f32. tile of 16 rows; scratch: 16*k floats. Bit-equal on every instruction set. w of pn_mm is the file layout. */
+typedef struct pn_exact_mm {
+    pn_mm mm;
+    pn_type type;
+} pn_exact_mm;
+
+/* ---- vector operations: one table per instruction set, all bit-equal to scalar -----------------------------------------
+ * Sums over a row ("16 lanes"): lane l of 16 takes elements l, l+16, ... ascending, missing ones count as +0 (for max: not at all); then
+ * lanes meet as (l, l+8), (l, l+4), (l, l+2), (l, l+1), always lower + upper. */
+typedef struct pn_ops {
+    const char *isa;
+    /* dst: rows of activations; n a multiple of 32 / 256 */
+    void (*quantise_32)(pn_act32 *dst, const float *x, int64_t n);
+    void (*quantise_256)(pn_act256 *dst, const float *x, int64_t n);
+    float (*sum_squares)(const float *x, int64_t n);                 /* 16 lanes: lane = fma(x, x, lane) */
+    void (*norm_scale)(float *y, const float *x, float scale, const float *w, int64_t n); /* (x*scale)*w; w NULL: x*scale; y may be x */
+    void (*add)(float *y, const float *x, int64_t n);                /* y += x */
+    void (*scale)(float *y, float s, int64_t n);                     /* y *= s */
+    void (*add_scaled)(float *y, const float *x, float s, int64_t n);/* y = y + x*s: product rounded, then the sum */
+    void (*mul)(float *y, const float *x, int64_t n);                /* y *= x */
+    /* y = act(g) * u; y may be g or u; u NULL: y = act(g). pn_silu, pn_gelu of base/math.h are the definitions; relu2: max(g,0)^2 */
+    void (*silu_mul)(float *y, const float *g, const float *u, int64_t n);
+    void (*gelu_mul)(float *y, const float *g, const float *u, int64_t n);
+    void (*relu2_mul)(float *y, const float *g, const float *u, int64_t n);
+    void (*softcap)(float *x, float cap, int64_t n);                 /* x = cap * tanh(x * (1/cap)) */
+    float (*max)(const float *x, int64_t n);                         /* -inf for n = 0; NaNs do not enter */
+    float (*exp_sum)(float *x, float max, int64_t n);                /* x = exp(x - max); returns their 16-lane sum */
+    /* Rotary, in place, n_pairs pairs, cs[2k] = cos, cs[2k+1] = sin: a*c - b*s as fma(a, c, -(b*s)), a*s + b*c as fma(a, s, b*c).
+     * norm: pair k is x[2k], x[2k+1]; neox: x[k], x[k + n_pairs]. */
+    void (*rope_norm)(float *x, const float *cs, int64_t n_pairs);
+    void (*rope_neox)(float *x, const float *cs, int64_t n_pairs);
+    void (*f16_from_f32)(uint16_t *y, const float *x, int64_t n);
+    void (*f32_from_f16)(float *y, const uint16_t *x, int64_t n);
+
+    /* Attention. The K cache of one head lies in tiles of 16 positions, `tile_bytes` apart:
+     *   f32, f16:  [d][16] elements: all positions' channel 0, then channel 1, ...      (16*d elements)
+     *   q8_0:      per 32 channels: [16] f16 scales, then [32][16] int8
+     * qk writes scores[i*ld + t*16 + p] = dot(q_i, K of position p of tile t) for n_q queries and n_tiles tiles:
+     *   f32, f16: acc = fma(q, k, acc), channels ascending;  q8_0: per 32 channels u = fma(q, float(k), u) from +0, then acc = fma(u, scale, acc).
+     * The V cache of one head is position after position, `row_bytes` apart: d elements, or q8_0 blocks of 32 (f16 scale, 32 int8).
+     * pv: o_i[c] = fma(p[i*ld + j], V_j[c], o_i[c]), positions ascending, onto what o_i holds;  q8_0: V_j[c] = float(code) * scale, rounded. */
+    void (*qk[3])(float *scores, int64_t ld, const void *k, size_t tile_bytes, int64_t n_tiles, const float *const *q, int n_q, int d);
+    void (*pv[3])(float *const *o, const float *p, int64_t ld, const void *v, size_t row_bytes, int64_t n_pos, int n_q, int d);
+
+    /* Exact path: rows [row0, row1) of mm (type any, file layout) with float activations. */
+    void (*exact)(const pn_exact_mm *mm, int64_t row0, int64_t row1, void *scratch);
+} pn_ops;
+
+#define PN_EXACT_ROWS 16
+static inline uint64_t pn_exact_scratch(int64_t k) { return (uint64_t)k * PN_EXACT_ROWS * 4 + 64 + (uint64_t)k * 4; }
+
+/* The best table for the given features; index 0.. walks all that this build holds and the features allow (scalar first), NULL beyond. */
+const pn_ops *pn_ops_best(uint32_t features);
+const pn_ops *pn_ops_at(size_t index, uint32_t features);
+
+#endif
