@@ -1,0 +1,55 @@
+/* quant/codes.h - blocks of quantised weights as small integers and scales: the one reading of each block format, from which both
+ * dequantisation and the scalar kernels are made. */
+#ifndef PN_CODES_H
+#define PN_CODES_H
+
+#include "quant/quant.h"
+
+/* Reads from any address: weights lie as the file has them. */
+static inline uint16_t pn_load_u16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
+static inline uint32_t pn_load_u32(const uint8_t *p) { return (uint32_t)pn_load_u16(p) | (uint32_t)pn_load_u16(p + 2) << 16; }
+static inline float pn_load_f32(const uint8_t *p)
+{
+    const uint32_t bits = pn_load_u32(p);
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+static inline float pn_load_f16(const uint8_t *p) { return pn_f16_to_f32(pn_load_u16(p)); }
+static inline float pn_load_bf16(const uint8_t *p)
+{
+    const uint32_t bits = (uint32_t)pn_load_u16(p) << 16;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+/* A block for 32-element activation blocks: value i = w[i] * d[i / 16] + m. Types without a minimum have m = -0, which adds nothing.
+ * Types with one scale for more than 16 elements repeat it. */
+typedef struct pn_codes32 {
+    int8_t w[128];
+    float d[8];
+    float m;
+} pn_codes32;
+
+/* A super-block: value i = (d * scale[i / 16]) * w[i] * unit - dmin * min[i / 16]. `unit`, a power of two, belongs to the type. */
+typedef struct pn_codes256 {
+    int8_t w[256];
+    int16_t scale[16], min[16];
+    float d, dmin;
+} pn_codes256;
+
+/* pn_codes_<type>: one block. */
+#define WEIGHT(lower, upper, elements, bytes, act) CODES_##act(lower)
+#define NUMBER(lower, upper, elements, bytes)
+#define CODES_PN_ACT_F32(lower)
+#define CODES_PN_ACT_32(lower) void pn_codes_##lower(pn_codes32 *c, const uint8_t *block);
+#define CODES_PN_ACT_256(lower) void pn_codes_##lower(pn_codes256 *c, const uint8_t *block);
+#include "quant/types.def"
+#undef WEIGHT
+#undef NUMBER
+#undef CODES_PN_ACT_F32
+#undef CODES_PN_ACT_32
+#undef CODES_PN_ACT_256
+
+#endif
