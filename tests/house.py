@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""The house, checked by machine: which room may include which, headers that stand alone, what leaves the library, lengths of files and functions.
+
+Needs build/libpinch.a and .so. Prints each breach and the counts last."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+os.chdir(ROOT)
+
+# Arrows of docs/DESIGN.md: a room includes itself and what stands here.
+BELOW = {"base": []}
+BELOW["quant"] = ["base"]
+BELOW["gguf"] = ["base", "quant"]
+BELOW["sched"] = ["base"]
+BELOW["kernels"] = ["base", "quant"]
+BELOW["token"] = ["base", "gguf", "quant"]
+BELOW["chat"] = ["base"]
+BELOW["sample"] = ["base"]
+BELOW["state"] = BELOW["pager"] = BELOW["stream"] = ["base", "quant", "gguf", "sched", "kernels"]
+BELOW["graph"] = [*BELOW["state"], "state", "pager", "stream"]
+BELOW["models"] = [*BELOW["graph"], "graph"]
+BELOW["engine"] = [*BELOW["models"], "models", "token", "chat", "sample"]
+BELOW["net"] = BELOW["server"] = BELOW["tools"] = [*BELOW["engine"], "engine"]
+BELOW["cli"] = [*BELOW["engine"], "engine", "net", "server", "tools"]
+# The one header of a room that others may include is <room>/<room>.h, but for these.
+PUBLIC = {"sched": {"pool.h"}, "kernels": {"kernels.h", "kernels.def"}}
+OPEN_ROOMS = {"base"}
+
+WARN = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"]
+C11 = ["-std=c11", "-D_GNU_SOURCE", "-DPINCH_BUILD", "-Iinclude", "-Isrc", *WARN]
+MAX_FILE, MAX_FUNCTION = 1000, 70
+
+# What no library room may call: it ends the process, prints, installs handlers, or depends on the locale or on the system's libm.
+FORBIDDEN = re.compile(
+    r"^(_?exit|_Exit|quick_exit|abort|atexit|raise|kill|__assert_fail|signal|sigaction|__sysv_signal|"
+    r"v?printf|vf?printf|fprintf|__(v|f|vf)?printf_chk|puts|fputs|putchar|putc|fputc|perror|stdout|stderr|stdin|"
+    r"setlocale|strtod|strtof|strtold|atof|__isoc\d+_strto[dfl]+|"
+    r"(exp|exp2|exp10|expm1|log|log2|log10|log1p|sin|cos|tan|sincos|tanh|sinh|cosh|atan|atan2|asin|acos|pow|cbrt|erf|tgamma|lgamma)[fl]?)$")
+# Sections whose contents may not change after the program is linked and relocated.
+CONSTANT = (".text", ".rodata", ".data.rel.ro", ".eh_frame", ".note", ".debug", ".comment", "*UND*", "*ABS*", ".group")
+
+passed, failed, skipped = 0, 0, 0
+
+
+def check(what, breaches):
+    global passed, failed
+    if not breaches:
+        passed += 1
+        return
+    failed += 1
+    for b in breaches[:20]:
+        print(f"FAILED {what}: {b}")
+
+
+def skip(what, why):
+    global skipped
+    skipped += 1
+    print(f"SKIPPED {what}: {why}")
+
+
+def sources(folders, endings):
+    found = []
+    for folder in folders:
+        for at, dirs, names in os.walk(folder):
+            dirs[:] = [d for d in dirs if d not in ("__pycache__", "golden", "corpus", "bad")]
+            found += [os.path.join(at, n) for n in names if n.endswith(endings)]
+    return sorted(found)
+
+
+def read(path):
+    with open(path, encoding="utf-8", errors="replace") as f:
+        return f.read()
+
+
+def run(command):
+    p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return "" if p.returncode == 0 else (p.stdout.strip().splitlines() or [f"status {p.returncode}"])[0]
+
+
+def room_of(path):
+    return path.split(os.sep)[1]
+
+
+def arrows():
+    breaches = []
+    for path in sources(["src"], (".c", ".h", ".def")):
+        room = room_of(path)
+        for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', read(path), re.M):
+            other, _, rest = name.partition("/")
+            if name == "pinch.h" or other == room:
+                continue
+            if other not in BELOW:
+                breaches.append(f'{path} includes "{name}": not "<room>/<header>"')
+            elif other not in BELOW.get(room, []):
+                breaches.append(f'{path} includes "{name}": {room} may not know {other}')
+            elif other not in OPEN_ROOMS and rest not in PUBLIC.get(other, {other + ".h"}):
+                breaches.append(f'{path} includes "{name}": a header that {other} keeps to itself')
+    check("rooms include only rooms below", breaches)
+    check("every room has its place in the arrows", [r for r in sorted(os.listdir("src")) if r not in BELOW])
+
+
+def compiler_for(path):
+    """-> (command, flags) for a header's instruction set, or None where this machine has no such compiler."""
+    x86_host = os.uname().machine == "x86_64"
+    if "/x86/" in path:
+        return ["gcc", "-mavx2", "-mfma", "-mf16c", "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni"] if x86_host else None
+    if "/neon/" in path:
+        cc = "aarch64-linux-gnu-gcc" if x86_host else "gcc"
+        return [cc, "-march=armv8.2-a+dotprod"] if shutil.which(cc) else None
+    return ["gcc"]
+
+
+def headers():
+    breaches, absent = [], []
+    for path in sources(["src"], (".h",)):
+        cc = compiler_for(path)
+        if not cc:
+            absent.append(path)
+            continue
+        with tempfile.NamedTemporaryFile("w", suffix=".c") as f:
+            f.write(f'#include "{path[4:]}"\ntypedef int pn_not_empty;\n')
+            f.flush()
+            message = run([*cc, *C11, "-Wno-unused-function", "-fsyntax-only", f.name])
+        if message:
+            breaches.append(f"{path}: {message}")
+    check("every header compiles alone", breaches)
+    if absent:
+        skip("headers for another instruction set", "no compiler for " + ", ".join(absent))
+    with tempfile.NamedTemporaryFile("w", suffix=".c") as f:
+        f.write('#include "pinch.h"\nint main(void) { return (int)pinch_model_options_default().n_threads; }\n')
+        f.flush()
+        check("pinch.h compiles as C99", [m for m in [run(["gcc", "-std=c99", "-Iinclude", *WARN, "-fsyntax-only", f.name])] if m])
+        if shutil.which("g++"):
+            check("pinch.h compiles as C++", [m for m in [run(["g++", "-x", "c++", "-std=c++11", "-Iinclude", *WARN, "-fsyntax-only", f.name])] if m])
+        else:
+            skip("pinch.h compiles as C++", "no g++")
+
+
+def symbols(library):
+    """-> (member, binding, section, name) of every symbol of an archive."""
+    member = ""
+    for line in subprocess.run(["objdump", "-t", library], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines():
+        hit = re.match(r"^(\S+\.o):\s+file format", line)
+        if hit:
+            member = hit[1]
+        hit = re.match(r"^[0-9a-f]+ (.{7}) (\S+)\s+[0-9a-f]+\s+(?:\.hidden |\.protected |\.internal )?(\S+)$", line)
+        if hit:
+            yield member, hit[1], hit[2], hit[3]
+
+
+def library():
+    found = list(symbols("build/libpinch.a"))
+    writable = [f"{m}: {name} in {section}" for m, flags, section, name in found
+                if not section.startswith(CONSTANT) and "d" not in flags[5:6] and not name.startswith((".", "__gcov"))]
+    check("no writable global data in the library", writable)
+    check("nothing in the library ends the process, prints, or asks the locale or the system's libm",
+          [f"{m} calls {name}" for m, flags, section, name in found if section == "*UND*" and FORBIDDEN.match(name)])
+    check("global names begin with pinch_ or pn_",
+          [f"{m}: {name}" for m, flags, section, name in found if flags[0] in "gu!" and section != "*UND*" and not name.startswith(("pinch_", "pn_"))])
+    exported = subprocess.run(["nm", "-D", "--defined-only", "build/libpinch.so"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    names = [line.split()[-1] for line in exported.splitlines()]
+    check("only pinch_ leaves libpinch.so", [n for n in names if not n.startswith("pinch_")])
+    declared = re.findall(r"^PINCH_API[^;(]*?\b(pinch_\w+)\(", read("include/pinch.h"), re.M)
+    missing = [d for d in declared if d not in names]
+    check("libpinch.so holds all of pinch.h", missing)
+
+
+def long_functions(path):
+    start, name, previous = 0, "", ""
+    for at, line in enumerate(read(path).splitlines(), 1):
+        if re.match(r"^[A-Za-z_].*\)[ \t]*\{[ \t]*$", line):
+            start, name = at, line
+        elif line.startswith("{") and not start:
+            start, name = at, previous
+        elif line.startswith("}"):
+            if start and at - start > MAX_FUNCTION:
+                yield f"{path}:{start}: {at - start} lines: {name}"
+            start = 0
+        previous = line
+
+
+def lengths():
+    files = sources(["src", "include", "tests", "examples", "bench", "tools"], (".c", ".h", ".py", ".sh"))
+    check(f"no file above {MAX_FILE} lines", [f"{p}: {n} lines" for p in files for n in [read(p).count("\n")] if n > MAX_FILE])
+    check(f"no function above {MAX_FUNCTION} lines", [b for p in files if p.endswith(".c") for b in long_functions(p)])
+    check("every file of a room says what it owns", [p for p in files if p.startswith(("src", "include")) and not read(p).startswith("/*")])
+
+
+def words():
+    places = re.compile("/(wo" + "rk|fa" + "rm|ro" + "ot|tmp/ba" + "sh_jobs)/|/ho" + "me/[a-z]")
+    open_ends = re.compile(r"\b(TO" + "DO|FIX" + "ME|XX" + r"X)\b|not impl" + "emented|unimpl" + "emented")
+    files = sources([f for f in ("src", "include", "tests", "examples", "bench", "tools", "docs") if os.path.isdir(f)], (".c", ".h", ".def", ".py", ".sh", ".md"))
+    files += [f for f in ("Makefile", "README.md", "CONTRIBUTING.md") if os.path.exists(f)]
+    lines = [(p, at, line) for p in files for at, line in enumerate(read(p).splitlines(), 1)]
+    check("no path of one machine", [f"{p}:{at}: {line.strip()}" for p, at, line in lines if places.search(line)])
+    check("nothing is left open in the code", [f"{p}:{at}: {line.strip()}" for p, at, line in lines if not p.endswith(".md") and open_ends.search(line)])
+
+
+def main():
+    arrows()
+    headers()
+    if os.path.exists("build/libpinch.a") and os.path.exists("build/libpinch.so"):
+        library()
+    else:
+        check("the library is built", ["build/libpinch.a or .so is missing"])
+    lengths()
+    words()
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
