@@ -24,6 +24,10 @@ static inline float pn_load_bf16(const uint8_t *p)
     return f;
 }
 
+/* 2^(e - 128), and half of the 8-bit float of NVFP4: 4 bits of exponent, 3 of mantissa, its sign bit ignored, 0x7f (NaN) taken as 0. */
+float pn_e8m0_half(uint8_t e);
+float pn_ue4m3_half(uint8_t x);
+
 /* A block for 32-element activation blocks: value i = w[i] * d[i / 16] + m. Types without a minimum have m = -0, which adds nothing.
  * Types with one scale for more than 16 elements repeat it. */
 typedef struct pn_codes32 {
@@ -32,15 +36,18 @@ typedef struct pn_codes32 {
     float m;
 } pn_codes32;
 
-/* A super-block: value i = (d * scale[i / 16]) * w[i] * unit - dmin * min[i / 16]. `unit`, a power of two, belongs to the type. */
+/* A super-block: value i = ((d * scale[i / 16]) * unit) * w[i] - dmin * min[i / 16]. `unit`, a power of two, belongs to the type:
+ * 1/8 for iq1_* and iq2_*, 1/4 for iq3_xxs, else 1. Types with one scale for more than 16 elements repeat it. */
 typedef struct pn_codes256 {
     int8_t w[256];
     int16_t scale[16], min[16];
-    float d, dmin;
+    float d, dmin, unit;
 } pn_codes256;
 
-/* pn_codes_<type>: one block. */
-#define WEIGHT(lower, upper, elements, bytes, act) CODES_##act(lower)
+/* pn_codes_<type> reads one block; pn_dequantise_<type> is the member of pn_type_info. */
+#define WEIGHT(lower, upper, elements, bytes, act)                       \
+    void pn_dequantise_##lower(float *dst, const void *src, int64_t n);  \
+    CODES_##act(lower)
 #define NUMBER(lower, upper, elements, bytes)
 #define CODES_PN_ACT_F32(lower)
 #define CODES_PN_ACT_32(lower) void pn_codes_##lower(pn_codes32 *c, const uint8_t *block);
