@@ -99,12 +99,12 @@ typedef struct pn_ops {
     void (*scale)(float *y, float s, int64_t n);                     /* y *= s */
     void (*add_scaled)(float *y, const float *x, float s, int64_t n);/* y = y + x*s: product rounded, then the sum */
     void (*mul)(float *y, const float *x, int64_t n);                /* y *= x */
-    /* y = act(g) * u; y may be g or u; u NULL: y = act(g). pn_silu, pn_gelu of base/math.h are the definitions; relu2: max(g,0)^2 */
+    /* y = act(g) * u; y may be g or u; u NULL: y = act(g). pn_silu, pn_gelu of base/math.h are the definitions; relu2: r*r, r = g > 0 ? g : 0 */
     void (*silu_mul)(float *y, const float *g, const float *u, int64_t n);
     void (*gelu_mul)(float *y, const float *g, const float *u, int64_t n);
     void (*relu2_mul)(float *y, const float *g, const float *u, int64_t n);
     void (*softcap)(float *x, float cap, int64_t n);                 /* x = cap * tanh(x * (1/cap)) */
-    float (*max)(const float *x, int64_t n);                         /* -inf for n = 0; NaNs do not enter */
+    float (*max)(const float *x, int64_t n);                         /* -inf for n = 0; NaNs do not enter; the sign of a zero is free */
     float (*exp_sum)(float *x, float max, int64_t n);                /* x = exp(x - max); returns their 16-lane sum */
     /* Rotary, in place, n_pairs pairs, cs[2k] = cos, cs[2k+1] = sin: a*c - b*s as fma(a, c, -(b*s)), a*s + b*c as fma(a, s, b*c).
      * norm: pair k is x[2k], x[2k+1]; neox: x[k], x[k + n_pairs]. */

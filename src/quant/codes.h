@@ -28,35 +28,24 @@ static inline float pn_load_bf16(const uint8_t *p)
 float pn_e8m0_half(uint8_t e);
 float pn_ue4m3_half(uint8_t x);
 
-/* A block for 32-element activation blocks: value i = w[i] * d[i / 16] + m. Types without a minimum have m = -0, which adds nothing.
- * Types with one scale for more than 16 elements repeat it. */
-typedef struct pn_codes32 {
-    int8_t w[128];
-    float d[8];
-    float m;
-} pn_codes32;
-
-/* A super-block: value i = ((d * scale[i / 16]) * unit) * w[i] - dmin * min[i / 16]. `unit`, a power of two, belongs to the type:
- * 1/8 for iq1_* and iq2_*, 1/4 for iq3_xxs, else 1. Types with one scale for more than 16 elements repeat it. */
-typedef struct pn_codes256 {
+/* One block. Formats for activation blocks of 32 use `part` and `m`, super-blocks of 256 the rest:
+ *   value i = w[i] * part[i / 16] + m                                                m = -0 where the format has no minimum: it adds nothing
+ *   value i = ((d * scale[i / 16]) * unit) * w[i] - dmin * min[i / 16]               unit: 1/8 for iq1_* and iq2_*, 1/4 for iq3_xxs, else 1
+ * Formats with one scale for more than 16 elements repeat it. */
+typedef struct pn_codes {
     int8_t w[256];
+    float part[8], m;
     int16_t scale[16], min[16];
     float d, dmin, unit;
-} pn_codes256;
+} pn_codes;
 
-/* pn_codes_<type> reads one block; pn_dequantise_<type> is the member of pn_type_info. */
-#define WEIGHT(lower, upper, elements, bytes, act)                       \
-    void pn_dequantise_##lower(float *dst, const void *src, int64_t n);  \
-    CODES_##act(lower)
+/* pn_codes_<type> reads one block (none for floats); pn_dequantise_<type> is the member of pn_type_info. */
+#define WEIGHT(lower, upper, elements, bytes, act)           \
+    void pn_codes_##lower(pn_codes *c, const uint8_t *block); \
+    void pn_dequantise_##lower(float *dst, const void *src, int64_t n);
 #define NUMBER(lower, upper, elements, bytes)
-#define CODES_PN_ACT_F32(lower)
-#define CODES_PN_ACT_32(lower) void pn_codes_##lower(pn_codes32 *c, const uint8_t *block);
-#define CODES_PN_ACT_256(lower) void pn_codes_##lower(pn_codes256 *c, const uint8_t *block);
 #include "quant/types.def"
 #undef WEIGHT
 #undef NUMBER
-#undef CODES_PN_ACT_F32
-#undef CODES_PN_ACT_32
-#undef CODES_PN_ACT_256
 
 #endif

@@ -4,7 +4,7 @@
 #include "quant/codes.h"
 #include "quant/iq_tables.h"
 
-static void no_minimum(pn_codes256 *c, float unit)
+static void no_minimum(pn_codes *c, float unit)
 {
     memset(c->min, 0, sizeof c->min);
     c->dmin = 0;
@@ -16,7 +16,7 @@ static int two_bits(const uint8_t *q, int i) { return q[32 * (i / 128) + i % 32]
 /* Four bits of element i: 32 bytes for each 64 elements, low nibbles first. */
 static int four_bits(const uint8_t *q, int i) { return q[32 * (i / 64) + i % 32] >> (i / 32 % 2 * 4) & 15; }
 
-void pn_codes_q2_k(pn_codes256 *c, const uint8_t *block)
+void pn_codes_q2_k(pn_codes *c, const uint8_t *block)
 {
     c->d = pn_load_f16(block + 80);
     c->unit = 1;
@@ -28,7 +28,7 @@ void pn_codes_q2_k(pn_codes256 *c, const uint8_t *block)
     for (int i = 0; i < 256; i++) c->w[i] = (int8_t)two_bits(block + 16, i);
 }
 
-void pn_codes_q3_k(pn_codes256 *c, const uint8_t *block)
+void pn_codes_q3_k(pn_codes *c, const uint8_t *block)
 {
     const uint8_t *high = block, *low = block + 32, *scales = block + 96;
     no_minimum(c, 1);
@@ -42,7 +42,7 @@ void pn_codes_q3_k(pn_codes256 *c, const uint8_t *block)
 }
 
 /* Scales and minima of q4_k and q5_k: eight of 6 bits each in 12 bytes. */
-static void six_bit_pairs(pn_codes256 *c, const uint8_t *p)
+static void six_bit_pairs(pn_codes *c, const uint8_t *p)
 {
     for (int j = 0; j < 8; j++) {
         const int scale = j < 4 ? p[j] & 63 : (p[j + 4] & 15) | p[j - 4] >> 6 << 4;
@@ -52,7 +52,7 @@ static void six_bit_pairs(pn_codes256 *c, const uint8_t *p)
     }
 }
 
-void pn_codes_q4_k(pn_codes256 *c, const uint8_t *block)
+void pn_codes_q4_k(pn_codes *c, const uint8_t *block)
 {
     c->d = pn_load_f16(block);
     c->unit = 1;
@@ -61,7 +61,7 @@ void pn_codes_q4_k(pn_codes256 *c, const uint8_t *block)
     for (int i = 0; i < 256; i++) c->w[i] = (int8_t)four_bits(block + 16, i);
 }
 
-void pn_codes_q5_k(pn_codes256 *c, const uint8_t *block)
+void pn_codes_q5_k(pn_codes *c, const uint8_t *block)
 {
     c->d = pn_load_f16(block);
     c->unit = 1;
@@ -70,7 +70,7 @@ void pn_codes_q5_k(pn_codes256 *c, const uint8_t *block)
     for (int i = 0; i < 256; i++) c->w[i] = (int8_t)(four_bits(block + 48, i) | (block[16 + i % 32] >> i / 32 & 1) << 4);
 }
 
-void pn_codes_q6_k(pn_codes256 *c, const uint8_t *block)
+void pn_codes_q6_k(pn_codes *c, const uint8_t *block)
 {
     const uint8_t *low = block, *high = block + 128;
     no_minimum(c, 1);
@@ -83,7 +83,7 @@ void pn_codes_q6_k(pn_codes256 *c, const uint8_t *block)
     }
 }
 
-void pn_codes_iq4_xs(pn_codes256 *c, const uint8_t *block)
+void pn_codes_iq4_xs(pn_codes *c, const uint8_t *block)
 {
     const uint32_t high = pn_load_u16(block + 2);
     no_minimum(c, 1);
@@ -95,7 +95,7 @@ void pn_codes_iq4_xs(pn_codes256 *c, const uint8_t *block)
     for (int i = 0; i < 256; i++) c->w[i] = pn_iq4nl_values[block[8 + 16 * (i / 32) + i % 16] >> i / 16 % 2 * 4 & 15];
 }
 
-static void unit_scales(pn_codes256 *c, float d)
+static void unit_scales(pn_codes *c, float d)
 {
     no_minimum(c, 1);
     c->d = d;
@@ -109,7 +109,7 @@ static int trit(uint8_t byte, int n)
     return (uint8_t)(byte * power[n]) * 3 >> 8;
 }
 
-void pn_codes_tq1_0(pn_codes256 *c, const uint8_t *block)
+void pn_codes_tq1_0(pn_codes *c, const uint8_t *block)
 {
     unit_scales(c, pn_load_f16(block + 52));
     for (int i = 0; i < 160; i++) c->w[i] = (int8_t)(trit(block[i % 32], i / 32) - 1);
@@ -117,7 +117,7 @@ void pn_codes_tq1_0(pn_codes256 *c, const uint8_t *block)
     for (int i = 0; i < 16; i++) c->w[240 + i] = (int8_t)(trit(block[48 + i % 4], i / 4) - 1);
 }
 
-void pn_codes_tq2_0(pn_codes256 *c, const uint8_t *block)
+void pn_codes_tq2_0(pn_codes *c, const uint8_t *block)
 {
     unit_scales(c, pn_load_f16(block + 64));
     for (int i = 0; i < 256; i++) c->w[i] = (int8_t)(two_bits(block, i) - 1);
@@ -148,13 +148,13 @@ static void put_grid3(int8_t *w, const int8_t values[8], uint32_t first, uint32_
 }
 
 /* Multiplier 2s + 1 of the 32 weights of group j, or of its halves. */
-static void group_scale(pn_codes256 *c, int j, uint32_t first, uint32_t second)
+static void group_scale(pn_codes *c, int j, uint32_t first, uint32_t second)
 {
     c->scale[2 * j] = (int16_t)(2 * first + 1);
     c->scale[2 * j + 1] = (int16_t)(2 * second + 1);
 }
 
-void pn_codes_iq2_xxs(pn_codes256 *c, const uint8_t *block)
+void pn_codes_iq2_xxs(pn_codes *c, const uint8_t *block)
 {
     no_minimum(c, 0.125f);
     c->d = pn_load_f16(block);
@@ -166,7 +166,7 @@ void pn_codes_iq2_xxs(pn_codes256 *c, const uint8_t *block)
     }
 }
 
-void pn_codes_iq2_xs(pn_codes256 *c, const uint8_t *block)
+void pn_codes_iq2_xs(pn_codes *c, const uint8_t *block)
 {
     no_minimum(c, 0.125f);
     c->d = pn_load_f16(block);
@@ -179,7 +179,7 @@ void pn_codes_iq2_xs(pn_codes256 *c, const uint8_t *block)
     }
 }
 
-void pn_codes_iq2_s(pn_codes256 *c, const uint8_t *block)
+void pn_codes_iq2_s(pn_codes *c, const uint8_t *block)
 {
     const uint8_t *low = block + 2, *signs = block + 34, *high = block + 66;
     no_minimum(c, 0.125f);
@@ -193,7 +193,7 @@ void pn_codes_iq2_s(pn_codes256 *c, const uint8_t *block)
     }
 }
 
-void pn_codes_iq3_xxs(pn_codes256 *c, const uint8_t *block)
+void pn_codes_iq3_xxs(pn_codes *c, const uint8_t *block)
 {
     static const int8_t values[8] = {4, 12, 20, 28, 36, 44, 52, 62};
     no_minimum(c, 0.25f);
@@ -207,7 +207,7 @@ void pn_codes_iq3_xxs(pn_codes256 *c, const uint8_t *block)
     }
 }
 
-void pn_codes_iq3_s(pn_codes256 *c, const uint8_t *block)
+void pn_codes_iq3_s(pn_codes *c, const uint8_t *block)
 {
     static const int8_t values[8] = {1, 3, 5, 7, 9, 11, 13, 15};
     const uint8_t *high = block + 66, *signs = block + 74, *scales = block + 106;
@@ -231,7 +231,7 @@ static void put_grid1(int8_t *w, uint32_t entry, bool minus)
     for (int e = 0; e < 8; e++) w[e] = (int8_t)(8 * ((int)(entry >> 2 * e & 3u) - 1) + (minus ? -1 : 1));
 }
 
-void pn_codes_iq1_s(pn_codes256 *c, const uint8_t *block)
+void pn_codes_iq1_s(pn_codes *c, const uint8_t *block)
 {
     no_minimum(c, 0.125f);
     c->d = pn_load_f16(block);
@@ -245,7 +245,7 @@ void pn_codes_iq1_s(pn_codes256 *c, const uint8_t *block)
     }
 }
 
-void pn_codes_iq1_m(pn_codes256 *c, const uint8_t *block)
+void pn_codes_iq1_m(pn_codes *c, const uint8_t *block)
 {
     const uint8_t *low = block, *high = block + 32, *scales = block + 48;
     uint32_t d = 0;

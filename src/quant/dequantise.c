@@ -26,32 +26,32 @@ void pn_dequantise_bf16(float *dst, const void *src, int64_t n)
     for (int64_t i = 0; i < n; i++) dst[i] = pn_load_bf16((const uint8_t *)src + 2 * i);
 }
 
-static void values32(float *dst, const pn_codes32 *c, int n)
+static void values32(float *dst, const pn_codes *c, int n)
 {
-    for (int i = 0; i < n; i++) dst[i] = (float)c->w[i] * c->d[i / 16] + c->m;
+    for (int i = 0; i < n; i++) dst[i] = (float)c->w[i] * c->part[i / 16] + c->m;
 }
 
-static void values256(float *dst, const pn_codes256 *c)
+static void values256(float *dst, const pn_codes *c, int n)
 {
-    for (int j = 0; j < 16; j++) {
+    for (int j = 0; j < n / 16; j++) {
         const float scale = c->d * (float)c->scale[j] * c->unit, min = c->dmin * (float)c->min[j];
         for (int i = 0; i < 16; i++) dst[16 * j + i] = scale * (float)c->w[16 * j + i] - min;
     }
 }
 
-#define BLOCKS(type, elements, bytes, codes_type, values)             \
+#define BLOCKS(type, elements, bytes, values)                         \
     void pn_dequantise_##type(float *dst, const void *src, int64_t n) \
     {                                                                 \
         const uint8_t *block = src;                                   \
         for (int64_t i = 0; i < n; i += elements, block += bytes) {   \
-            codes_type c;                                             \
+            pn_codes c;                                               \
             pn_codes_##type(&c, block);                               \
-            values;                                                   \
+            values(dst + i, &c, elements);                            \
         }                                                             \
     }
-#define DEQUANTISE_PN_ACT_F32(type, elements, bytes)
-#define DEQUANTISE_PN_ACT_32(type, elements, bytes) BLOCKS(type, elements, bytes, pn_codes32, values32(dst + i, &c, elements))
-#define DEQUANTISE_PN_ACT_256(type, elements, bytes) BLOCKS(type, elements, bytes, pn_codes256, values256(dst + i, &c))
-#define WEIGHT(lower, upper, elements, bytes, act) DEQUANTISE_##act(lower, elements, bytes)
+#define BLOCKS_PN_ACT_F32(type, elements, bytes)
+#define BLOCKS_PN_ACT_32(type, elements, bytes) BLOCKS(type, elements, bytes, values32)
+#define BLOCKS_PN_ACT_256(type, elements, bytes) BLOCKS(type, elements, bytes, values256)
+#define WEIGHT(lower, upper, elements, bytes, act) BLOCKS_##act(lower, elements, bytes)
 #define NUMBER(lower, upper, elements, bytes)
 #include "quant/types.def"
