@@ -1,8 +1,42 @@
+/* base/base.c - error sentences and checked allocation. */
 #include "base/base.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+/* Length of the well-formed UTF-8 character at s (n bytes left), 0 if there is none or it is a control character. */
+static size_t shown_length(const unsigned char *s, size_t n)
+{
+    unsigned char c = s[0];
+    if (c >= 0x20 && c < 0x7F) return 1;
+    size_t length = c >= 0xC2 && c < 0xE0 ? 2 : (c & 0xF0) == 0xE0 ? 3 : c >= 0xF0 && c < 0xF5 ? 4 : 0;
+    if (!length || length > n) return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((s[i] & 0xC0) != 0x80) return 0;
+    bool overlong = (c == 0xE0 && s[1] < 0xA0) || (c == 0xF0 && s[1] < 0x90);
+    bool outside = (c == 0xED && s[1] >= 0xA0) || (c == 0xF4 && s[1] >= 0x90);
+    bool control = c == 0xC2 && s[1] < 0xA0;
+    return overlong || outside || control ? 0 : length;
+}
+
+/* Names from files may hold anything: what is no text becomes '?', a character cut at the end of the buffer goes. */
+static void make_text(char *message, bool was_cut)
+{
+    unsigned char *s = (unsigned char *)message;
+    size_t n = strlen(message), length;
+    for (size_t i = 0; i < n; i += length) {
+        length = shown_length(s + i, n - i);
+        if (length) continue;
+        if (was_cut && n - i < 4 && s[i] >= 0xC2) {
+            s[i] = 0;
+            return;
+        }
+        s[i] = '?';
+        length = 1;
+    }
+}
 
 pinch_status pn_fail(pinch_error *err, pinch_status status, const char *format, ...)
 {
@@ -10,14 +44,33 @@ pinch_status pn_fail(pinch_error *err, pinch_status status, const char *format, 
     va_list args;
     va_start(args, format);
     err->status = status;
-    vsnprintf(err->message, sizeof err->message, format, args);
+    int n = vsnprintf(err->message, sizeof err->message, format, args);
     va_end(args);
+    if (n < 0) err->message[0] = 0;
+    make_text(err->message, n >= (int)sizeof err->message);
     return status;
 }
 
 pinch_status pn_fail_memory(pinch_error *err, const char *what, uint64_t bytes)
 {
     return pn_fail(err, PINCH_ERR_MEMORY, "out of memory: %s needs %" PRIu64 " bytes", what, bytes);
+}
+
+pinch_status pn_fail_system(pinch_error *err, const char *name, const char *what, int error)
+{
+    /* strerror speaks the host's language and need not be thread-safe. */
+    static const struct { int error; const char *text; } known[] = {
+        {ENOENT, "there is no such file"},       {ENOTDIR, "a part of the path is no folder"}, {EACCES, "permission denied"},
+        {EPERM, "not permitted"},                {EISDIR, "is a folder"},                      {ENAMETOOLONG, "the name is too long"},
+        {ELOOP, "too many symbolic links"},      {EMFILE, "too many open files"},              {ENFILE, "too many open files in the system"},
+        {ENOMEM, "out of memory"},               {EIO, "the device reports an error"},         {ENOSPC, "no space left on the device"},
+        {EDQUOT, "the disk quota is used up"},   {EROFS, "the file system is read-only"},      {EFBIG, "the file would be too large"},
+        {EBADF, "the descriptor is not open"},   {ENODEV, "the file system cannot do that"},   {EEXIST, "the file exists"},
+        {ETXTBSY, "the file is being executed"}, {EINVAL, "the system refuses the request"},
+    };
+    for (size_t i = 0; i < PN_COUNT(known); i++)
+        if (known[i].error == error) return pn_fail(err, error == ENOMEM ? PINCH_ERR_MEMORY : PINCH_ERR_IO, "%s: %s: %s", name, what, known[i].text);
+    return pn_fail(err, PINCH_ERR_IO, "%s: %s: system error %d", name, what, error);
 }
 
 void *pn_alloc(uint64_t count, uint64_t size)

@@ -1,7 +1,7 @@
 /* base/base.h - errors, checked sizes and small helpers that every room may use.
  *
- * Knows nothing of models or files. Other headers of this room: pages.h, file.h, cpu.h, math.h,
- * json.h, number.h, unicode.h, sha256.h, arena.h. */
+ * Knows nothing of models or files. Other headers of this room: pages.h, cpu.h, math.h, json.h, number.h,
+ * unicode.h, casemap.h, arena.h. */
 #ifndef PN_BASE_H
 #define PN_BASE_H
 
@@ -16,10 +16,13 @@
 
 /* Fills *err (which may be NULL) with a sentence and returns `status`. The first error wins: callers
  * hand it up unchanged, or wrap it once where only they know the file. Numbers are formatted without
- * regard to locale for the integer and string conversions, which are the only ones allowed here. */
+ * regard to locale for the integer and string conversions, which are the only ones allowed here. Control characters and
+ * bytes that are no UTF-8 (names from hostile files) become '?'. */
 pinch_status pn_fail(pinch_error *err, pinch_status status, const char *format, ...) PN_PRINTF(3, 4);
 /* "out of memory: <what> needs <bytes> bytes" */
 pinch_status pn_fail_memory(pinch_error *err, const char *what, uint64_t bytes);
+/* "<name>: <what>: <reason>" for an errno value, the same words on every system. PINCH_ERR_IO, or PINCH_ERR_MEMORY for ENOMEM. */
+pinch_status pn_fail_system(pinch_error *err, const char *name, const char *what, int error);
 
 /* Products and sums of sizes: false when the result does not fit. */
 static inline bool pn_mul(uint64_t a, uint64_t b, uint64_t *out) { return !__builtin_mul_overflow(a, b, out); }

@@ -21,16 +21,8 @@
 #ifndef PN_KERNELS_H
 #define PN_KERNELS_H
 
+#include "base/cpu.h"
 #include "quant/quant.h"
-
-/* CPU features that kernels need. base/cpu.h finds them. */
-typedef enum pn_cpu_feature {
-    PN_CPU_AVX2 = 1u << 0,       /* AVX2, FMA, F16C */
-    PN_CPU_AVX512VNNI = 1u << 1, /* AVX-512 F, BW, VL, DQ, VNNI */
-    PN_CPU_NEON = 1u << 2,
-    PN_CPU_DOTPROD = 1u << 3,
-    PN_CPU_I8MM = 1u << 4
-} pn_cpu_feature;
 
 typedef enum pn_promise {
     PN_MEANING, /* scalar: the definition */
