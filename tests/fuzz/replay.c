@@ -1,13 +1,14 @@
-/* Replays a fuzz target's corpus without libFuzzer: every file of the folders given, then all truncations of small ones.
+/* Replays inputs through a fuzz target without libFuzzer: every file of the folders given and all truncations of small ones; `-`: inputs from
+ * stdin, each a little-endian u32 length and its bytes, each answered by one line with the milliseconds it took and the peak of resident memory in KiB.
  *
  * A target is tests/fuzz/<room>_fuzz.c: LLVMFuzzerTestOneInput of any bytes, which aborts when a meaning it asserts does not hold. */
+#include "fuzz.h"
+
 #include <dirent.h>
-#include <stdint.h>
-#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
 
 #include "../test.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { TRUNCATE_BELOW = 512 };
 
@@ -33,8 +34,34 @@ static void replay(const char *path)
     free(data);
 }
 
+static double milliseconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static int serve(void)
+{
+    uint8_t length[4];
+    while (fread(length, 1, sizeof length, stdin) == sizeof length) {
+        const size_t size = (size_t)length[0] | (size_t)length[1] << 8 | (size_t)length[2] << 16 | (size_t)length[3] << 24;
+        uint8_t *data = malloc(size ? size : 1);
+        if (!data || fread(data, 1, size, stdin) != size) return 1;
+        const double start = milliseconds();
+        LLVMFuzzerTestOneInput(data, size);
+        struct rusage used;
+        getrusage(RUSAGE_SELF, &used);
+        printf("%.1f %ld\n", milliseconds() - start, used.ru_maxrss);
+        fflush(stdout);
+        free(data);
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 2 && strcmp(argv[1], "-") == 0) return serve();
     LLVMFuzzerTestOneInput((const uint8_t *)"", 0);
     for (int i = 1; i < argc; i++) {
         DIR *folder = opendir(argv[i]);

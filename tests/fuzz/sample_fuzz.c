@@ -1,0 +1,76 @@
+/* Any options and any logits, NaN and infinities included: a sentence, or an id of the vocabulary; the same again after a reset. */
+#include "fuzz.h"
+
+#include "sample/sample.h"
+
+enum { VOCAB = 24, STEPS = 12 };
+
+static size_t piece(const void *ctx, pinch_token id, char *out, size_t capacity)
+{
+    (void)ctx;
+    if (capacity) out[0] = (char)('a' + id % 4);
+    return 1;
+}
+
+static float any_float(const uint8_t **data, size_t *size)
+{
+    static const float odd[] = {0, 1, -1, 0.5f, 2, 1e30f, -1e30f, 1e-30f, 1e-45f, 40};
+    const uint8_t b = fuzz_byte(data, size);
+    if (b < sizeof odd / sizeof *odd) return odd[b];
+    if (b < 128) return (float)(b - 64) / 16;
+    uint32_t bits = (uint32_t)b << 24;
+    for (int i = 0; i < 3; i++) bits |= (uint32_t)fuzz_byte(data, size) << 8 * i;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static int32_t any_int(const uint8_t **data, size_t *size)
+{
+    const uint8_t b = fuzz_byte(data, size);
+    return b < 250 ? (int32_t)b - 8 : b == 250 ? INT32_MAX : b == 251 ? INT32_MIN : (int32_t)b << 20;
+}
+
+static pinch_sampler_options any_options(const uint8_t **data, size_t *size)
+{
+    pinch_sampler_options o = pinch_sampler_options_default();
+    float *const floats[] = {&o.temperature, &o.top_p, &o.min_p, &o.typical_p, &o.top_n_sigma, &o.xtc_probability, &o.xtc_threshold, &o.repeat_penalty,
+                             &o.frequency_penalty, &o.presence_penalty, &o.dry_multiplier, &o.dry_base, &o.mirostat_tau, &o.mirostat_eta};
+    int32_t *const ints[] = {&o.top_k, &o.repeat_last_n, &o.dry_allowed_length, &o.dry_penalty_last_n, &o.mirostat};
+    o.seed = fuzz_byte(data, size);
+    /* few at a time, so that most inputs are valid */
+    for (uint8_t n = fuzz_byte(data, size) % 6; n; n--) *floats[fuzz_byte(data, size) % (sizeof floats / sizeof *floats)] = any_float(data, size);
+    for (uint8_t n = fuzz_byte(data, size) % 4; n; n--) *ints[fuzz_byte(data, size) % (sizeof ints / sizeof *ints)] = any_int(data, size);
+    return o;
+}
+
+static void run(pn_sampler *s, const float *logits, pinch_token *out)
+{
+    for (int i = 0; i < STEPS; i++) {
+        float row[VOCAB];
+        memcpy(row, logits, sizeof row);
+        out[i] = pn_sampler_choose(s, row);
+        MUST(out[i] >= 0 && out[i] < VOCAB);
+        pn_sampler_accept(s, out[i]);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const pinch_sampler_options options = any_options(&data, &size);
+    float logits[VOCAB];
+    for (int i = 0; i < VOCAB; i++) logits[i] = any_float(&data, &size);
+    pn_sampler *s = NULL;
+    pinch_error err = {0};
+    const pinch_status status = pn_sampler_open(&s, &options, VOCAB, 64, piece, NULL, NULL, 0, &err);
+    MUST((status == PINCH_OK) == (s != NULL));
+    MUST(status == PINCH_OK || err.message[0]);
+    if (!s) return 0;
+    pinch_token first[STEPS], again[STEPS];
+    run(s, logits, first);
+    pn_sampler_reset(s);
+    run(s, logits, again);
+    MUST(memcmp(first, again, sizeof first) == 0);
+    pn_sampler_close(s);
+    return 0;
+}
