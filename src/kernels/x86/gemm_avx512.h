@@ -1,0 +1,67 @@
+/* kernels/x86/gemm_avx512.h - the walk over row groups and column tiles.
+ *
+ * Last part of a template: needs group_bytes, tile, USE_PANEL and (if 1) make_panel of the including file. Up to DIRECT_COLS columns are computed
+ * straight from the packed form; above, 16 rows are unpacked once into a panel of 16*k bytes and all tiles read that. */
+#define DIRECT_COLS (USE_PANEL ? 8 : 4)
+
+static void gemv(const pn_mm *mm, int64_t row0, int64_t row1, void *scratch)
+{
+    (void)scratch;
+    const uint64_t step = group_bytes(mm->k);
+    const uint8_t *group = (const uint8_t *)mm->w + (uint64_t)(row0 / LANES) * step;
+    columns cols;
+    columns_take(&cols, mm, 0, 1);
+    for (int64_t row = row0; row < row1; row += LANES, group += step) tile(1, group, NULL, mm->k, &cols, row, rows_mask(row, row1));
+}
+
+static void group_direct(const pn_mm *mm, const uint8_t *group, int64_t row, __mmask16 mask)
+{
+    for (int64_t c = 0; c < mm->n_cols; c += 4) {
+        columns cols;
+        const int n = mm->n_cols - c > 2 ? 4 : 2;
+        columns_take(&cols, mm, c, n);
+        if (n == 4) tile(4, group, NULL, mm->k, &cols, row, mask);
+        else tile(2, group, NULL, mm->k, &cols, row, mask);
+    }
+}
+
+PN_INLINE void group_panel(const pn_mm *mm, const uint8_t *group, const uint8_t *panel, int64_t row, __mmask16 mask)
+{
+    for (int64_t c = 0; c < mm->n_cols; c += TILE) {
+        columns cols;
+        const int n = mm->n_cols - c > 4 ? TILE : 4;
+        columns_take(&cols, mm, c, n);
+        if (n == TILE) tile(TILE, group, panel, mm->k, &cols, row, mask);
+        else tile(4, group, panel, mm->k, &cols, row, mask);
+    }
+}
+
+static void gemm(const pn_mm *mm, int64_t row0, int64_t row1, void *scratch)
+{
+    const uint64_t step = group_bytes(mm->k);
+    const uint8_t *group = (const uint8_t *)mm->w + (uint64_t)(row0 / LANES) * step;
+    for (int64_t row = row0; row < row1; row += LANES, group += step) {
+        const __mmask16 mask = rows_mask(row, row1);
+        if (mm->n_cols <= DIRECT_COLS) {
+            group_direct(mm, group, row, mask);
+        } else {
+#if USE_PANEL
+            make_panel(scratch, group, mm->k);
+            group_panel(mm, group, scratch, row, mask);
+#else
+            (void)scratch;
+            group_panel(mm, group, NULL, row, mask);
+#endif
+        }
+    }
+}
+
+static uint64_t scratch_bytes(int64_t k) { return USE_PANEL ? (uint64_t)k * LANES : 0; }
+
+/* The functions that kernels.def names. */
+#define PN_KERNEL_AVX512(weight)                                                                                                            \
+    uint64_t pn_##weight##__avx512vnni_group_bytes(int64_t k) { return group_bytes(k); }                                                    \
+    void pn_##weight##__avx512vnni_pack(void *dst, const void *src, int64_t n_valid, int64_t k) { pack(dst, src, n_valid, k); }             \
+    uint64_t pn_##weight##__avx512vnni_scratch(int64_t k) { return scratch_bytes(k); }                                                      \
+    void pn_##weight##__avx512vnni_gemv(const pn_mm *mm, int64_t row0, int64_t row1, void *scratch) { gemv(mm, row0, row1, scratch); }      \
+    void pn_##weight##__avx512vnni_gemm(const pn_mm *mm, int64_t row0, int64_t row1, void *scratch) { gemm(mm, row0, row1, scratch); }
