@@ -28,7 +28,7 @@ BELOW["engine"] = [*BELOW["models"], "models", "token", "chat", "sample"]
 BELOW["net"] = BELOW["server"] = BELOW["tools"] = [*BELOW["engine"], "engine"]
 BELOW["cli"] = [*BELOW["engine"], "engine", "net", "server", "tools"]
 # The one header of a room that others may include is <room>/<room>.h, but for these.
-PUBLIC = {"sched": {"pool.h"}, "kernels": {"kernels.h", "kernels.def"}, "quant": {"quant.h", "codes.h", "types.def"}}
+PUBLIC = {"sched": {"pool.h"}, "kernels": {"kernels.h", "kernels.def", "prove.h"}, "quant": {"quant.h", "codes.h", "types.def"}}
 OPEN_ROOMS = {"base"}
 
 WARN = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"]

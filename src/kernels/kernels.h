@@ -27,8 +27,9 @@
 typedef enum pn_promise {
     PN_MEANING, /* scalar: the definition */
     PN_EXACT,   /* bit-equal to scalar */
-    PN_BOUNDED  /* error bound stated beside it, and why */
+    PN_BOUNDED  /* within PN_BOUNDED_ERROR of scalar, relative to the largest result of the same call; why is stated beside it */
 } pn_promise;
+#define PN_BOUNDED_ERROR 0.01
 
 /* One call of a mat-mul kernel: rows of a weight matrix times columns of activations. */
 typedef struct pn_mm {
