@@ -9,8 +9,7 @@ PREFIX  ?= /usr/local
 MINUTES ?= 10
 HOST    := $(shell uname -m)
 
-# gcc's conversion warnings see less of a value's range under sanitizers; the plain configurations have them
-SANITIZE     := -O1 -fno-omit-frame-pointer -fno-sanitize-recover=all -Wno-conversion -Wno-sign-conversion
+SANITIZE     := -O1 -fno-omit-frame-pointer -fno-sanitize-recover=all
 CC_native    := gcc
 CC_static    := gcc
 CC_uchar     := gcc

@@ -1,40 +1,22 @@
 /* base/base.c - error sentences and checked allocation. */
 #include "base/base.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Length of the well-formed UTF-8 character at s (n bytes left), 0 if there is none or it is a control character. */
-static size_t shown_length(const unsigned char *s, size_t n)
-{
-    unsigned char c = s[0];
-    if (c >= 0x20 && c < 0x7F) return 1;
-    size_t length = c >= 0xC2 && c < 0xE0 ? 2 : (c & 0xF0) == 0xE0 ? 3 : c >= 0xF0 && c < 0xF5 ? 4 : 0;
-    if (!length || length > n) return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((s[i] & 0xC0) != 0x80) return 0;
-    bool overlong = (c == 0xE0 && s[1] < 0xA0) || (c == 0xF0 && s[1] < 0x90);
-    bool outside = (c == 0xED && s[1] >= 0xA0) || (c == 0xF4 && s[1] >= 0x90);
-    bool control = c == 0xC2 && s[1] < 0xA0;
-    return overlong || outside || control ? 0 : length;
-}
-
 /* Names from files may hold anything: what is no text becomes '?', a character cut at the end of the buffer goes. */
 static void make_text(char *message, bool was_cut)
 {
-    unsigned char *s = (unsigned char *)message;
     size_t n = strlen(message), length;
     for (size_t i = 0; i < n; i += length) {
-        length = shown_length(s + i, n - i);
-        if (length) continue;
-        if (was_cut && n - i < 4 && s[i] >= 0xC2) {
-            s[i] = 0;
-            return;
-        }
-        s[i] = '?';
-        length = 1;
+        uint32_t c;
+        length = pn_utf8_decode(message + i, n - i, &c);
+        const bool control = c < 0x20 || (c >= 0x7F && c < 0xA0);
+        if (c == PN_UTF8_INVALID && was_cut && i + length == n) message[i] = 0;
+        else if (c == PN_UTF8_INVALID || control) memset(message + i, '?', length);
     }
 }
 

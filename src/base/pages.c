@@ -1,5 +1,4 @@
 /* base/pages.c - the only place that asks the system for pages and reads model files. Knows nothing of what is in them. */
-#define _FILE_OFFSET_BITS 64
 #include "base/pages.h"
 
 #include <errno.h>

@@ -18,7 +18,7 @@ typedef struct pn_str { const char *p; size_t n; } pn_str; /* not terminated */
 typedef struct pn_gguf_value {
     pn_str key;
     pn_gguf_kind kind;
-    pn_gguf_kind item;   /* of an array */
+    pn_gguf_kind item;   /* of an array; otherwise as kind */
     uint64_t count;      /* items of an array; 1 otherwise */
     const uint8_t *data; /* raw little-endian bytes, unaligned; strings: u64 length + bytes each */
     uint64_t bytes;
@@ -47,10 +47,10 @@ int pn_gguf_n_parts(const pn_gguf *g);
 const pn_file *pn_gguf_file(const pn_gguf *g, int part);
 size_t pn_gguf_n_values(const pn_gguf *g);
 const pn_gguf_value *pn_gguf_value_at(const pn_gguf *g, size_t i);
-const pn_gguf_value *pn_gguf_find(const pn_gguf *g, const char *key); /* hashed; NULL: absent */
+const pn_gguf_value *pn_gguf_find(const pn_gguf *g, const char *key); /* by binary search; NULL: absent */
 size_t pn_gguf_n_tensors(const pn_gguf *g);
 const pn_tensor *pn_gguf_tensor_at(const pn_gguf *g, size_t i);
-const pn_tensor *pn_gguf_tensor(const pn_gguf *g, const char *name); /* hashed; NULL: absent */
+const pn_tensor *pn_gguf_tensor(const pn_gguf *g, const char *name); /* by binary search; NULL: absent */
 uint64_t pn_gguf_header_bytes(const pn_gguf *g); /* memory that the open file holds */
 
 /* Typed reads. *found false (and *out untouched) when the key is absent; PINCH_ERR_FORMAT with a sentence when it is there with a kind that cannot be
@@ -70,11 +70,14 @@ pinch_status pn_gguf_read(const pn_gguf *g, const pn_tensor *t, uint64_t offset,
 
 /* ---- writer: what the reader reads; a file read and written again is byte-identical ------------ */
 typedef struct pn_gguf_writer pn_gguf_writer;
-pinch_status pn_gguf_writer_open(pn_gguf_writer **out, const char *path, pinch_error *err); /* a temporary name; see finish */
-void pn_gguf_writer_abandon(pn_gguf_writer *w);                  /* removes the temporary file; NULL is fine */
-pinch_status pn_gguf_put(pn_gguf_writer *w, const pn_gguf_value *value, pinch_error *err); /* in file order, before tensors */
+/* Values, then tensors, then their data, in file order. Writes version 3 under a temporary name beside `path`. After a failure every further call
+ * fails the same way; the writer still has to be finished or abandoned. */
+pinch_status pn_gguf_writer_open(pn_gguf_writer **out, const char *path, pinch_error *err);
+void pn_gguf_writer_abandon(pn_gguf_writer *w); /* removes the temporary file; NULL is fine */
+pinch_status pn_gguf_put(pn_gguf_writer *w, const pn_gguf_value *value, pinch_error *err); /* "general.alignment" is obeyed */
 pinch_status pn_gguf_put_tensor(pn_gguf_writer *w, const char *name, pn_type type, int n_dims, const int64_t *ne, pinch_error *err);
-pinch_status pn_gguf_put_data(pn_gguf_writer *w, const void *bytes, uint64_t n, pinch_error *err); /* data of the tensors in order; padding is added */
-pinch_status pn_gguf_writer_finish(pn_gguf_writer *w, pinch_error *err); /* syncs, renames, frees w */
+pinch_status pn_gguf_put_data(pn_gguf_writer *w, const void *bytes, uint64_t n, pinch_error *err); /* in pieces of any size; padding is added */
+/* Reads the header back as a check, syncs, renames. Frees w also on failure, when `path` is as it was. */
+pinch_status pn_gguf_writer_finish(pn_gguf_writer *w, pinch_error *err);
 
 #endif
