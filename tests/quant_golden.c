@@ -1,4 +1,5 @@
-/* Dequantisers against ggml's values, bit for bit: quantised rows and random blocks of all 27 types. */
+/* Against ggml: every dequantiser, bit for bit, on quantised rows and random blocks of all 27 types; every quantiser, byte for byte, with and
+ * without importance. Broken rows (NaN, infinities) must give bytes and values, not crashes. */
 #include "quant/quant.h"
 #include "test.h"
 
@@ -44,18 +45,86 @@ static void check_values(const char *shared, const char *prefix, const pn_type_i
     free(values.data);
 }
 
+enum { n_rows = 8, row_length = 512 };
+
+static void check_quantiser(const char *shared, const pn_type_info *type, const float *source, const float *importance)
+{
+    blob golden = read_blob(shared, "", type->name, importance ? ".imat.bin" : ".bin");
+    const size_t row = row_length / type->block * type->bytes;
+    if (golden.data && CHECK("golden rows fit", golden.size == n_rows * row, "%s: %zu bytes", type->name, golden.size)) {
+        uint8_t *ours = malloc(n_rows * row);
+        for (size_t r = 0; r < n_rows; r++) type->quantise(ours + r * row, source + r * row_length, row_length, importance);
+        size_t wrong = 0;
+        for (size_t i = 0; i < golden.size; i += type->bytes) wrong += memcmp(ours + i, golden.data + i, type->bytes) != 0;
+        CHECK("quantised bytes", wrong == 0, "%s%s: %zu blocks differ", type->name, importance ? " with importance" : "", wrong);
+        free(ours);
+    }
+    free(golden.data);
+}
+
+/* Rows of bits that no model has: whatever comes out, nothing is undefined (UBSan) and reading it back works. */
+static void check_broken_rows(const pn_type_info *type)
+{
+    unsigned long long random = 7;
+    float x[row_length], back[row_length];
+    uint8_t *blocks = malloc(row_length / type->block * type->bytes);
+    for (int round = 0; round < 64; round++) {
+        for (int i = 0; i < row_length; i++) {
+            const uint32_t bits = (uint32_t)(pn_random(&random) >> 32) | (round % 4 == 0 ? 0x7f800000u : 0);
+            memcpy(&x[i], &bits, sizeof bits);
+        }
+        type->quantise(blocks, x, row_length, round % 2 ? x : NULL);
+        type->dequantise(back, blocks, row_length);
+    }
+    free(blocks);
+}
+
+static void check_half(void)
+{
+    size_t wrong = 0;
+    for (uint32_t h = 0; h < 65536; h++) {
+        const float f = pn_f16_to_f32((uint16_t)h);
+        const bool nan = (h & 0x7fff) > 0x7c00;
+        wrong += nan ? f == f : pn_f32_to_f16(f) != h;
+    }
+    CHECK("every half survives the way to float and back", wrong == 0, "%zu do not", wrong);
+    CHECK("halves round to even", pn_f32_to_f16(1.0f + 0x1p-11f) == 0x3c00 && pn_f32_to_f16(1.0f + 0x1.8p-10f) == 0x3c02, "ties go elsewhere");
+    CHECK("65520 becomes infinity", pn_f32_to_f16(65519.0f) == 0x7bff && pn_f32_to_f16(65520.0f) == 0x7c00, "it does not");
+    CHECK("subnormal halves round to even", pn_f32_to_f16(0x1.8p-24f) == 2 && pn_f32_to_f16(0x1p-25f) == 0 && pn_f32_to_f16(-0x1.4p-24f) == 0x8001, "they do not");
+}
+
+static void check_table(void)
+{
+    pn_type type;
+    uint64_t bytes;
+    CHECK("types are found by name in any case", pn_type_by_name("Q4_k", &type) && type == PN_Q4_K && !pn_type_by_name("q4", &type), "they are not");
+    CHECK("removed and unknown ids are no types", !pn_type_get(4) && !pn_type_get(31) && !pn_type_get(43) && !pn_type_get(UINT32_MAX), "they are");
+    CHECK("row sizes are checked", pn_row_bytes(PN_Q6_K, 512, &bytes) && bytes == 420 && !pn_row_bytes(PN_Q6_K, 511, &bytes) &&
+          !pn_row_bytes(PN_F64, UINT64_MAX / 4, &bytes), "they are not");
+}
+
 int main(void)
 {
+    check_half();
+    check_table();
+    for (uint32_t id = 0; id < PN_TYPE_COUNT; id++)
+        if (pn_type_get(id) && pn_type_get(id)->quantise) check_broken_rows(pn_type_get(id));
     const char *shared = pn_shared();
     if (!shared) {
         pn_skip("golden quants", "no ../shared");
         return pn_done();
     }
+    blob source = read_blob(shared, "", "source", ".f32"), importance = read_blob(shared, "", "imatrix", ".f32");
     for (uint32_t id = PN_F16; id < PN_TYPE_COUNT; id++) {
         const pn_type_info *type = pn_type_get(id);
         if (!type || !type->dequantise) continue;
         check_values(shared, "", type);
         check_values(shared, "rand-", type);
+        if (!type->quantise) continue;
+        check_quantiser(shared, type, (const float *)(const void *)source.data, NULL);
+        check_quantiser(shared, type, (const float *)(const void *)source.data, (const float *)(const void *)importance.data);
     }
+    free(source.data);
+    free(importance.data);
     return pn_done();
 }

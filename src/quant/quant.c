@@ -1,11 +1,11 @@
 /* quant/quant.c - the table of tensor types and half-precision conversion.
  *
  * Owns sizes and names; the formulas live in dequantise*.c and quantise*.c. */
-#include "quant/codes.h"
+#include "quant/quantise.h"
 
 #include <strings.h>
 
-#define WEIGHT(lower, upper, elements, bytes, act) [PN_##upper] = {#lower, elements, bytes, act, pn_dequantise_##lower, NULL},
+#define WEIGHT(lower, upper, elements, bytes, act) [PN_##upper] = {#lower, elements, bytes, act, pn_dequantise_##lower, pn_quantise_##lower},
 #define NUMBER(lower, upper, elements, bytes) [PN_##upper] = {#lower, elements, bytes, PN_ACT_F32, NULL, NULL},
 static const pn_type_info types[PN_TYPE_COUNT] = {
 #include "quant/types.def"
