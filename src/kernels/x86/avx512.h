@@ -213,4 +213,19 @@ PN_INLINE __m512i pack_fifth_bits(__m512i bits)
     return out;
 }
 
+/* 16-bit units: a lane holds two consecutive weights of a row; stores 16 rows' first, then 16 rows' second. */
+PN_INLINE void store_pairs(uint8_t *out, __m512i v)
+{
+    _mm256_store_si256((void *)out, _mm512_cvtepi32_epi16(v));
+    _mm256_store_si256((void *)(out + 32), _mm512_cvtepi32_epi16(_mm512_srli_epi32(v, 16)));
+}
+
+/* The functions that kernels.def names. */
+#define PN_KERNEL_AVX512(weight)                                                                                                            \
+    uint64_t pn_##weight##__avx512vnni_group_bytes(int64_t k) { return group_bytes(k); }                                                    \
+    void pn_##weight##__avx512vnni_pack(void *dst, const void *src, int64_t n_valid, int64_t k) { pack(dst, src, n_valid, k); }             \
+    uint64_t pn_##weight##__avx512vnni_scratch(int64_t k) { return scratch_bytes(k); }                                                      \
+    void pn_##weight##__avx512vnni_gemv(const pn_mm *mm, int64_t row0, int64_t row1, void *scratch) { gemv(mm, row0, row1, scratch); }      \
+    void pn_##weight##__avx512vnni_gemm(const pn_mm *mm, int64_t row0, int64_t row1, void *scratch) { gemm(mm, row0, row1, scratch); }
+
 #endif

@@ -57,11 +57,3 @@ static void gemm(const pn_mm *mm, int64_t row0, int64_t row1, void *scratch)
 }
 
 static uint64_t scratch_bytes(int64_t k) { return USE_PANEL ? (uint64_t)k * LANES : 0; }
-
-/* The functions that kernels.def names. */
-#define PN_KERNEL_AVX512(weight)                                                                                                            \
-    uint64_t pn_##weight##__avx512vnni_group_bytes(int64_t k) { return group_bytes(k); }                                                    \
-    void pn_##weight##__avx512vnni_pack(void *dst, const void *src, int64_t n_valid, int64_t k) { pack(dst, src, n_valid, k); }             \
-    uint64_t pn_##weight##__avx512vnni_scratch(int64_t k) { return scratch_bytes(k); }                                                      \
-    void pn_##weight##__avx512vnni_gemv(const pn_mm *mm, int64_t row0, int64_t row1, void *scratch) { gemv(mm, row0, row1, scratch); }      \
-    void pn_##weight##__avx512vnni_gemm(const pn_mm *mm, int64_t row0, int64_t row1, void *scratch) { gemm(mm, row0, row1, scratch); }
