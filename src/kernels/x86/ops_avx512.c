@@ -57,9 +57,17 @@ static void softcap(float *x, float cap, int64_t n)
     EACH(n) STORE(x, _mm512_mul_ps(c, tanh_16(_mm512_mul_ps(LOAD(x), inverse))));
 }
 
+/* The conversion keeps a NaN's upper bits; the definition has one NaN of each sign. */
+PN_INLINE __m512 plain_nan(__m512 x)
+{
+    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    const __m512i quiet = _mm512_set1_epi32(0x7fc00000), bits = _mm512_castps_si512(x);
+    return _mm512_castsi512_ps(_mm512_mask_ternarylogic_epi32(bits, nan, quiet, _mm512_set1_epi32(INT32_MIN), 0xec)); /* (bits & sign) | quiet */
+}
+
 static void f16_from_f32(uint16_t *y, const float *x, int64_t n)
 {
-    EACH(n) _mm256_mask_storeu_epi16(y + i, m, _mm512_cvtps_ph(LOAD(x), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    EACH(n) _mm256_mask_storeu_epi16(y + i, m, _mm512_cvtps_ph(plain_nan(LOAD(x)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 
 static void f32_from_f16(float *y, const uint16_t *x, int64_t n) { EACH(n) STORE(y, _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(m, x + i))); }
