@@ -18,7 +18,7 @@ N_COMMAND = N_ENGINE // 20
 SHARES = 8          # test functions that split the mutants, so that two cores share them
 MOST_MS = 1000      # processor time of one mutant, sanitizers included
 MOST_KIB = 256 << 10  # resident memory of a process under the sanitizers; the inputs are below 1 MiB
-SANITIZER = {"ASAN_OPTIONS": "max_allocation_size_mb=96:detect_leaks=1:allocator_may_return_null=0", "UBSAN_OPTIONS": "print_stacktrace=1"}
+SANITIZER = {"ASAN_OPTIONS": "max_allocation_size_mb=96:quarantine_size_mb=8:detect_leaks=1:allocator_may_return_null=0", "UBSAN_OPTIONS": "print_stacktrace=1"}
 ENGINE = os.path.join(drive.ROOT, "build/asan/fuzz/engine_fuzz")
 COMMAND = os.path.join(drive.ROOT, "build/asan/pinch")
 SIZE = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
