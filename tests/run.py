@@ -140,12 +140,16 @@ def run_python(name):
     for config, target in ("native", "all"), ("asan", "programs"), ("static", "static"), ("arm64", "arm64"):
         built, seconds = make(config, target) if shutil.which(ARM_CC) or config != "arm64" else (True, 0)
         report(name, f"build {config}", (int(built), int(not built), 0), seconds)
+    run_pytest(name, "pytest", python, "-n", str(CORES), "--dist", "worksteal", "-m", "not alone")
+    run_pytest(name, "pytest, alone", python, "-m", "alone")
+
+
+def run_pytest(name, label, python, *options):
     result = os.path.join(ROOT, "build/pytest.xml")
     if os.path.exists(result):
         os.unlink(result)
     start = time.monotonic()
-    status = subprocess.run([python, "-m", "pytest", "-q", "-n", str(CORES), "--dist", "worksteal", "--durations=15", "-c", "tests/pytest.ini",
-                             f"--junitxml={result}", "tests"], cwd=ROOT).returncode
+    status = subprocess.run([python, "-m", "pytest", "-q", *options, "-rs", "--durations=10", "-c", "tests/pytest.ini", f"--junitxml={result}", "tests"], cwd=ROOT).returncode
     counts = [0, 0, 0]
     if os.path.exists(result):
         for suite in xml.etree.ElementTree.parse(result).getroot().iter("testsuite"):
@@ -153,7 +157,7 @@ def run_python(name):
             counts = [counts[0] + n - failures - errors - skipped, counts[1] + failures + errors, counts[2] + skipped]
     if status not in (0, 5) and not counts[1]:
         counts[1] += 1
-    report(name, "pytest", counts, time.monotonic() - start)
+    report(name, label, counts, time.monotonic() - start)
 
 
 def main(names):
