@@ -14,8 +14,8 @@ DISAGREE, KL, LOGPROB, PERPLEXITY = 1.25, 1.15, 1.15, 0.003
 
 FOLDER = drive.golden("real")
 CACHE = drive.fetch(*MODELS)
-every_model = pytest.mark.parametrize("name", MODELS)
-pytestmark = pytest.mark.xdist_group("real")  # one process: the models share its memory and its cached results
+# one process a model: its tests share cached results
+every_model = pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in MODELS])
 
 
 @functools.lru_cache(maxsize=None)

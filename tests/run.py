@@ -140,7 +140,7 @@ def run_python(name):
     for config, target in ("native", "all"), ("asan", "programs"), ("static", "static"), ("arm64", "arm64"):
         built, seconds = make(config, target) if shutil.which(ARM_CC) or config != "arm64" else (True, 0)
         report(name, f"build {config}", (int(built), int(not built), 0), seconds)
-    run_pytest(name, "pytest", python, "-n", str(CORES), "--dist", "worksteal", "-m", "not alone")
+    run_pytest(name, "pytest", python, "-n", str(CORES), "--dist", "loadgroup", "-m", "not alone")
     run_pytest(name, "pytest, alone", python, "-m", "alone")
 
 
