@@ -1,0 +1,250 @@
+#include "state/state.h"
+
+#include "base/pages.h"
+
+#include <stdlib.h>
+
+typedef struct layer {
+    pn_kv_shape shape;
+    int32_t cells;
+    size_t tile_bytes, row_bytes;
+    size_t k_bytes, v_bytes; /* of one sequence */
+    uint64_t offset;         /* of sequence 0; the next one is k_bytes + v_bytes further */
+} layer;
+
+typedef struct seq {
+    int32_t length;
+    int32_t high; /* positions ever stored since the last start from 0: a ring of c cells holds high-c .. */
+} seq;
+
+struct pn_state {
+    uint8_t *memory;
+    uint64_t bytes; /* of memory, at least 1 */
+    pinch_cache_type type_k, type_v;
+    int32_t n_layers, n_seq;
+    layer *layers;
+    seq *seqs;
+};
+
+static const char *const cache_names[] = {"f32", "f16", "q8_0"};
+
+/* d elements of a cache type. */
+static size_t elements_bytes(pinch_cache_type type, int32_t d)
+{
+    const size_t n = (size_t)d;
+    return type == PINCH_CACHE_F32 ? n * 4 : type == PINCH_CACHE_F16 ? n * 2 : n / 32 * 34;
+}
+
+static int32_t cells_of(const pn_kv_shape *shape, const pn_state_options *o)
+{
+    int64_t cells = o->n_ctx;
+    if (shape->window > 0) cells = pn_min64(cells, (int64_t)shape->window - 1 + o->n_batch);
+    return (int32_t)((cells + PN_TILE - 1) / PN_TILE * PN_TILE);
+}
+
+static bool layer_plan(layer *l, const pn_kv_shape *shape, const pn_state_options *o, uint64_t *total)
+{
+    *l = (layer){.shape = *shape};
+    if (shape->n_head == 0) return true;
+    l->cells = cells_of(shape, o);
+    l->tile_bytes = elements_bytes(o->type_k, shape->d_k) * PN_TILE;
+    l->row_bytes = elements_bytes(o->type_v, shape->d_v);
+    uint64_t k, v, one, all;
+    if (!pn_mul((uint64_t)shape->n_head * (uint64_t)(l->cells / PN_TILE), l->tile_bytes, &k)) return false;
+    if (!pn_mul((uint64_t)shape->n_head * (uint64_t)l->cells, l->row_bytes, &v)) return false;
+    if (k > SIZE_MAX / 4 || v > SIZE_MAX / 4) return false;
+    l->k_bytes = (size_t)pn_round_up(k, 64);
+    l->v_bytes = (size_t)pn_round_up(v, 64);
+    l->offset = *total;
+    return pn_add(l->k_bytes, l->v_bytes, &one) && pn_mul(one, (uint64_t)o->n_seq, &all) && pn_add(*total, all, total) && *total <= SIZE_MAX / 2;
+}
+
+bool pn_state_bytes(const pn_state_options *options, uint64_t *bytes)
+{
+    uint64_t total = 0;
+    layer l;
+    for (int32_t i = 0; i < options->n_layers; i++)
+        if (!layer_plan(&l, &options->layers[i], options, &total)) return false;
+    *bytes = total ? total : 1;
+    return true;
+}
+
+static pinch_status check_heads(const pn_state_options *o, pinch_error *err)
+{
+    for (int32_t i = 0; i < o->n_layers; i++) {
+        const pn_kv_shape *s = &o->layers[i];
+        const pinch_cache_type types[2] = {o->type_k, o->type_v};
+        const int32_t sizes[2] = {s->d_k, s->d_v};
+        for (int j = 0; s->n_head && j < 2; j++)
+            if (types[j] == PINCH_CACHE_Q8_0 && sizes[j] % 32)
+                return pn_fail(err, PINCH_ERR_ARGUMENT, "cache type %s for %s: heads of layer %d have %d channels, no multiple of 32; use f16", cache_names[types[j]],
+                               j ? "values" : "keys", (int)i, (int)sizes[j]);
+    }
+    return PINCH_OK;
+}
+
+static pinch_status state_init(pn_state *s, const pn_state_options *o, pinch_error *err)
+{
+    s->type_k = o->type_k;
+    s->type_v = o->type_v;
+    s->n_layers = o->n_layers;
+    s->n_seq = o->n_seq;
+    s->layers = pn_alloc_zero((uint64_t)o->n_layers, sizeof *s->layers);
+    s->seqs = pn_alloc_zero((uint64_t)o->n_seq, sizeof *s->seqs);
+    if (!s->layers || !s->seqs) return pn_fail_memory(err, "the table of layers and sequences", (uint64_t)o->n_layers * sizeof *s->layers);
+    if (!pn_state_bytes(o, &s->bytes))
+        return pn_fail(err, PINCH_ERR_MEMORY, "context %d x %d sequences: the cache does not fit in an address space", (int)o->n_ctx, (int)o->n_seq);
+    uint64_t total = 0;
+    for (int32_t i = 0; i < o->n_layers; i++) layer_plan(&s->layers[i], &o->layers[i], o, &total);
+    s->memory = pn_pages_alloc(s->bytes);
+    return s->memory ? PINCH_OK : pn_fail_memory(err, "the key-value cache", s->bytes);
+}
+
+pinch_status pn_state_open(pn_state **out, const pn_state_options *options, pinch_error *err)
+{
+    pinch_status st = check_heads(options, err);
+    if (st) return st;
+    pn_state *s = pn_alloc_zero(1, sizeof *s);
+    st = s ? state_init(s, options, err) : pn_fail_memory(err, "a state", sizeof *s);
+    if (st) {
+        pn_state_close(s);
+        return st;
+    }
+    *out = s;
+    return PINCH_OK;
+}
+
+void pn_state_close(pn_state *s)
+{
+    if (!s) return;
+    pn_pages_free(s->memory, s->bytes);
+    free(s->layers);
+    free(s->seqs);
+    free(s);
+}
+
+pn_kv pn_state_kv(const pn_state *s, int32_t index, int32_t seq_index)
+{
+    const layer *l = &s->layers[index];
+    uint8_t *base = s->memory + l->offset + (uint64_t)seq_index * (l->k_bytes + l->v_bytes);
+    return (pn_kv){.k = base, .v = base + l->k_bytes, .k_head = (size_t)(l->cells / PN_TILE) * l->tile_bytes, .v_head = (size_t)l->cells * l->row_bytes,
+                   .tile_bytes = l->tile_bytes, .row_bytes = l->row_bytes, .cells = l->cells, .window = l->shape.window, .d_k = l->shape.d_k, .d_v = l->shape.d_v,
+                   .type_k = s->type_k, .type_v = s->type_v};
+}
+
+/* ---- storing: one function per cache type ----------------------------------------------------------- */
+
+/* A block of the q8_0 cache: the rounding of act32, its scale kept as a half. */
+static uint16_t round_block(int8_t code[32], const pn_ops *ops, const float *x)
+{
+    pn_act32 block;
+    ops->quantise_32(&block, x, 32);
+    memcpy(code, block.q, 32);
+    return pn_f32_to_f16(block.d);
+}
+
+static void store_k_f32(uint8_t *tile, const pn_ops *ops, int32_t cell, const float *k, int32_t d)
+{
+    (void)ops;
+    float *t = (float *)(void *)tile + cell;
+    for (int32_t i = 0; i < d; i++) t[i * PN_TILE] = k[i];
+}
+
+static void store_k_f16(uint8_t *tile, const pn_ops *ops, int32_t cell, const float *k, int32_t d)
+{
+    uint16_t *t = (uint16_t *)(void *)tile + cell;
+    uint16_t half[64];
+    for (int32_t i = 0; i < d; i += 64) {
+        const int32_t n = (int32_t)pn_min64(64, d - i);
+        ops->f16_from_f32(half, k + i, n);
+        for (int32_t j = 0; j < n; j++) t[(i + j) * PN_TILE] = half[j];
+    }
+}
+
+static void store_k_q8_0(uint8_t *tile, const pn_ops *ops, int32_t cell, const float *k, int32_t d)
+{
+    for (int32_t i = 0; i < d / 32; i++) {
+        uint8_t *block = tile + (size_t)i * 34 * PN_TILE;
+        int8_t code[32];
+        const uint16_t scale = round_block(code, ops, k + i * 32);
+        memcpy(block + cell * 2, &scale, 2);
+        for (int32_t j = 0; j < 32; j++) block[2 * PN_TILE + j * PN_TILE + cell] = (uint8_t)code[j];
+    }
+}
+
+static void store_v_f32(uint8_t *row, const pn_ops *ops, const float *v, int32_t d)
+{
+    (void)ops;
+    memcpy(row, v, (size_t)d * sizeof *v);
+}
+
+static void store_v_f16(uint8_t *row, const pn_ops *ops, const float *v, int32_t d) { ops->f16_from_f32((uint16_t *)(void *)row, v, d); }
+
+static void store_v_q8_0(uint8_t *row, const pn_ops *ops, const float *v, int32_t d)
+{
+    for (int32_t i = 0; i < d / 32; i++, row += 34) {
+        int8_t code[32];
+        const uint16_t scale = round_block(code, ops, v + i * 32);
+        memcpy(row, &scale, 2);
+        memcpy(row + 2, code, 32);
+    }
+}
+
+void pn_kv_store_k(const pn_kv *kv, const pn_ops *ops, int32_t head, int32_t position, const float *k)
+{
+    static void (*const store[])(uint8_t *, const pn_ops *, int32_t, const float *, int32_t) = {store_k_f32, store_k_f16, store_k_q8_0};
+    const int32_t cell = position % kv->cells;
+    uint8_t *tile = kv->k + (size_t)head * kv->k_head + (size_t)(cell / PN_TILE) * kv->tile_bytes;
+    store[kv->type_k](tile, ops, cell % PN_TILE, k, kv->d_k);
+}
+
+void pn_kv_store_v(const pn_kv *kv, const pn_ops *ops, int32_t head, int32_t position, const float *v)
+{
+    static void (*const store[])(uint8_t *, const pn_ops *, const float *, int32_t) = {store_v_f32, store_v_f16, store_v_q8_0};
+    store[kv->type_v](kv->v + (size_t)head * kv->v_head + (size_t)(position % kv->cells) * kv->row_bytes, ops, v, kv->d_v);
+}
+
+/* ---- positions ------------------------------------------------------------------------------------- */
+
+int32_t pn_state_length(const pn_state *s, int32_t i) { return s->seqs[i].length; }
+
+void pn_state_touch(pn_state *s, int32_t i, int32_t n)
+{
+    seq *q = &s->seqs[i];
+    if (q->length + n > q->high) q->high = q->length + n;
+}
+
+void pn_state_advance(pn_state *s, int32_t i, int32_t n)
+{
+    pn_state_touch(s, i, n);
+    s->seqs[i].length += n;
+}
+
+int32_t pn_state_can_rewind(const pn_state *s, int32_t i, int32_t n)
+{
+    const int32_t high = s->seqs[i].high;
+    for (int32_t j = 0; j < s->n_layers; j++) {
+        const layer *l = &s->layers[j];
+        if (l->shape.n_head == 0 || l->shape.window == 0) continue;
+        const int32_t oldest_kept = high - l->cells, oldest_needed = n - l->shape.window + 1;
+        if (oldest_kept > 0 && oldest_needed < oldest_kept) return 0;
+    }
+    return n;
+}
+
+void pn_state_rewind(pn_state *s, int32_t i, int32_t n)
+{
+    s->seqs[i].length = n;
+    if (n == 0) s->seqs[i].high = 0;
+}
+
+void pn_state_copy(pn_state *s, int32_t from, int32_t to)
+{
+    if (from == to) return;
+    for (int32_t j = 0; j < s->n_layers; j++) {
+        const layer *l = &s->layers[j];
+        const size_t one = l->k_bytes + l->v_bytes;
+        if (one) memcpy(s->memory + l->offset + (uint64_t)to * one, s->memory + l->offset + (uint64_t)from * one, one);
+    }
+    s->seqs[to] = s->seqs[from];
+}

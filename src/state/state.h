@@ -1,0 +1,61 @@
+/* state/state.h - what a sequence remembers: keys and values per layer, whole or as a ring of a sliding window.
+ *
+ * Knows geometry and positions; knows nothing of models, steps or who computes the rows. The logical form is (layer, position, head, channel);
+ * how it lies in memory is what kernels.h says of qk and pv. A position p of a ring lies in cell p mod cells, and cells is a multiple of 16, so that
+ * tiles and lanes depend on the position alone. */
+#ifndef PN_STATE_H
+#define PN_STATE_H
+
+#include "base/base.h"
+#include "kernels/kernels.h"
+
+#define PN_TILE 16 /* positions per tile of the K cache */
+
+typedef struct pn_kv_shape {
+    int32_t n_head;  /* KV heads; 0: the layer keeps nothing */
+    int32_t d_k, d_v;
+    int32_t window;  /* positions visible, the token itself included; 0: all */
+} pn_kv_shape;
+
+typedef struct pn_state pn_state;
+
+typedef struct pn_state_options {
+    const pn_kv_shape *layers; /* copied */
+    int32_t n_layers;
+    int32_t n_seq, n_ctx, n_batch; /* n_batch rows at most are appended before their attention is done */
+    pinch_cache_type type_k, type_v;
+} pn_state_options;
+
+/* Bytes that pn_state_open takes; false when they do not fit in an address space. */
+bool pn_state_bytes(const pn_state_options *options, uint64_t *bytes);
+/* A head size that the cache type cannot hold (q8_0 wants multiples of 32) is a sentence. */
+pinch_status pn_state_open(pn_state **out, const pn_state_options *options, pinch_error *err);
+void pn_state_close(pn_state *s); /* NULL is fine */
+
+/* One layer of one sequence, as attention walks it. */
+typedef struct pn_kv {
+    uint8_t *k, *v;       /* head h: k + h*k_head, v + h*v_head */
+    size_t k_head, v_head;
+    size_t tile_bytes;    /* of K */
+    size_t row_bytes;     /* of V */
+    int32_t cells;        /* multiple of PN_TILE */
+    int32_t window;
+    int32_t d_k, d_v;
+    pinch_cache_type type_k, type_v;
+} pn_kv;
+pn_kv pn_state_kv(const pn_state *s, int32_t layer, int32_t seq);
+/* Stores one head's key or value at a position. Different heads and positions may be stored by different threads. */
+void pn_kv_store_k(const pn_kv *kv, const pn_ops *ops, int32_t head, int32_t position, const float *k);
+void pn_kv_store_v(const pn_kv *kv, const pn_ops *ops, int32_t head, int32_t position, const float *v);
+
+int32_t pn_state_length(const pn_state *s, int32_t seq);
+/* Positions length .. length+n-1 are about to be stored: what a ring loses by that is lost, whether or not they are kept. */
+void pn_state_touch(pn_state *s, int32_t seq, int32_t n);
+/* They have been stored in every layer. */
+void pn_state_advance(pn_state *s, int32_t seq, int32_t n);
+/* The newest position at or before n (n <= length) from which the sequence can go on exactly: n, or 0 where a ring has lost what n needs. */
+int32_t pn_state_can_rewind(const pn_state *s, int32_t seq, int32_t n);
+void pn_state_rewind(pn_state *s, int32_t seq, int32_t n); /* n as pn_state_can_rewind answered */
+void pn_state_copy(pn_state *s, int32_t from, int32_t to);
+
+#endif
