@@ -1,0 +1,147 @@
+/* Mixture of experts: choose, group the batch's rows by expert so that each expert's weights are read once, multiply, round, multiply back. */
+#include "graph/walk.h"
+
+#include <math.h>
+
+/* ---- routing -------------------------------------------------------------------------------------------------------------------------- */
+
+/* Smallest sum of chosen weights that is divided by: 2^-14, a safeguard of the reference that softmax routing never reaches. */
+static const float least_sum = 6.103515625e-5f;
+
+static void choose(const pn_run *run, const pn_route *s, int32_t row)
+{
+    float *p = pn_row(run, s->buffer, row);
+    const float total = run->ops->exp_sum(p, run->ops->max(p, s->n_experts), s->n_experts);
+    run->ops->scale(p, 1.0f / total, s->n_experts);
+    for (int32_t e = 0; e < s->n_experts; e++)
+        if (!(p[e] >= 0.0f)) p[e] = 0.0f; /* NaN from broken weights: an expert is still chosen once at most */
+    int32_t *chosen = run->chosen + (int64_t)row * s->n_used;
+    float *weight = run->chosen_weight + (int64_t)row * s->n_used;
+    float sum = 0.0f;
+    for (int32_t i = 0; i < s->n_used; i++) {
+        int32_t best = 0;
+        for (int32_t e = 1; e < s->n_experts; e++)
+            if (p[e] > p[best]) best = e;
+        chosen[i] = best;
+        weight[i] = p[best];
+        sum += p[best];
+        p[best] = -1.0f; /* below every probability: not chosen again */
+    }
+    for (int32_t i = 0; i < s->n_used; i++) weight[i] /= sum > least_sum ? sum : least_sum;
+}
+
+/* Counting sort of (row, slot) by expert, rows ascending within one. */
+static void group_rows(pn_run *run, const pn_route *s)
+{
+    const int32_t n = run->n_rows * s->n_used;
+    memset(run->expert_start, 0, ((size_t)s->n_experts + 1) * sizeof *run->expert_start);
+    for (int32_t i = 0; i < n; i++) run->expert_start[run->chosen[i] + 1]++;
+    run->n_active = 0;
+    for (int32_t e = 0; e < s->n_experts; e++) {
+        if (run->expert_start[e + 1]) run->active[run->n_active++] = e;
+        run->expert_start[e + 1] += run->expert_start[e];
+    }
+    for (int32_t i = 0; i < n; i++) run->order[run->expert_start[run->chosen[i]]++] = i;
+    for (int32_t e = s->n_experts; e > 0; e--) run->expert_start[e] = run->expert_start[e - 1];
+    run->expert_start[0] = 0;
+}
+
+static bool route(pn_run *run, pn_lane *lane, const pn_step *step)
+{
+    const pn_route *s = &step->u.route;
+    int64_t begin, end;
+    pn_share(lane, run->n_rows, &begin, &end);
+    for (int64_t r = begin; r < end; r++) choose(run, s, (int32_t)r);
+    if (!pn_private(run)) pn_pool_barrier(run->pool);
+    if (lane->thread == (pn_private(run) ? lane->n_threads - 1 : 0)) group_rows(run, s); /* one row belongs to the last thread's share */
+    return true;
+}
+
+const pn_step_kind pn_step_route = {"route", route};
+
+/* ---- multiplying ------------------------------------------------------------------------------------------------------------------------ */
+
+/* Calls `work` for unit rows of each active expert, all experts on one scale. */
+typedef void (*expert_fn)(pn_run *run, pn_lane *lane, const pn_step *step, int32_t expert, int64_t row0, int64_t row1);
+
+static void each_expert(pn_run *run, pn_lane *lane, const pn_step *step, int64_t rows, expert_fn work)
+{
+    const int64_t units = (rows + PN_UNIT - 1) / PN_UNIT;
+    int64_t a, b;
+    while (pn_grab_next(pn_step_grab(run, step), units * run->n_active, lane->n_threads, &a, &b)) {
+        while (a < b) {
+            const int64_t which = a / units, stop = pn_min64(b, (which + 1) * units);
+            work(run, lane, step, run->active[which], (a - which * units) * PN_UNIT, pn_min64((stop - which * units) * PN_UNIT, rows));
+            a = stop;
+        }
+    }
+}
+
+static void expert_matrix(pn_run *run, pn_lane *lane, const pn_output *out, int32_t expert, int32_t n_used, float **y, int64_t row0, int64_t row1)
+{
+    const int32_t *order = run->order + run->expert_start[expert];
+    const int32_t n = run->expert_start[expert + 1] - run->expert_start[expert];
+    for (int32_t i = 0; i < n; i++) y[i] = pn_row(run, out->buffer, order[i] / n_used) + order[i] % n_used * out->w->rows;
+    pn_multiply(run, lane, out->w, expert, lane->x, y, n, row0, row1);
+    pn_finish(run, out, expert, y, n, row0, row1);
+}
+
+static void up_rows(pn_run *run, pn_lane *lane, const pn_step *step, int32_t expert, int64_t row0, int64_t row1)
+{
+    const pn_experts_up *s = &step->u.up;
+    const int32_t *order = run->order + run->expert_start[expert];
+    const int32_t n = run->expert_start[expert + 1] - run->expert_start[expert];
+    const pn_output *outs[2] = {s->gate.w ? &s->gate : &s->up, s->gate.w ? &s->up : NULL};
+    for (int i = 0; i < 2 && outs[i]; i++) {
+        for (int32_t j = 0; j < n; j++) lane->x[j] = pn_act_row(run, lane, pn_weight_act(outs[i]->w), order[j] / s->n_used);
+        expert_matrix(run, lane, outs[i], expert, s->n_used, lane->y[i], row0, row1);
+    }
+    pn_gate_rows(run->ops, s->act, lane->y[0], outs[1] ? lane->y[1] : NULL, n, row0, row1);
+}
+
+static bool experts_up(pn_run *run, pn_lane *lane, const pn_step *step)
+{
+    each_expert(run, lane, step, step->u.up.up.w->rows, up_rows);
+    return true;
+}
+
+const pn_step_kind pn_step_experts_up = {"experts up", experts_up};
+
+static void *expert_act(const pn_run *run, pn_act act, int32_t slot) { return run->expert_act[act] + (uint64_t)slot * run->expert_stride[act]; }
+
+/* Rounds the hidden rows of all chosen experts, shared even for one row: there are n_used of them. */
+static bool experts_round(pn_run *run, pn_lane *lane, const pn_step *step)
+{
+    const pn_experts_down *s = &step->u.down;
+    const pn_act act = pn_weight_act(s->out.w);
+    const int64_t k = s->out.w->k;
+    int64_t begin, end;
+    pn_share(lane, (int64_t)run->n_rows * s->n_used, &begin, &end);
+    for (int64_t i = begin; i < end; i++) {
+        const float *x = pn_row(run, s->source, (int32_t)(i / s->n_used)) + i % s->n_used * k;
+        void *to = expert_act(run, act, (int32_t)i);
+        if (act == PN_ACT_F32) memcpy(to, x, (size_t)k * sizeof *x);
+        else if (act == PN_ACT_32) run->ops->quantise_32(to, x, k);
+        else run->ops->quantise_256(to, x, k);
+    }
+    return true;
+}
+
+const pn_step_kind pn_step_experts_round = {"experts round", experts_round};
+
+static void down_rows(pn_run *run, pn_lane *lane, const pn_step *step, int32_t expert, int64_t row0, int64_t row1)
+{
+    const pn_experts_down *s = &step->u.down;
+    const int32_t *order = run->order + run->expert_start[expert];
+    const int32_t n = run->expert_start[expert + 1] - run->expert_start[expert];
+    for (int32_t j = 0; j < n; j++) lane->x[j] = expert_act(run, pn_weight_act(s->out.w), order[j]);
+    expert_matrix(run, lane, &s->out, expert, s->n_used, lane->y[0], row0, row1);
+}
+
+static bool experts_down(pn_run *run, pn_lane *lane, const pn_step *step)
+{
+    each_expert(run, lane, step, step->u.down.out.w->rows, down_rows);
+    return true;
+}
+
+const pn_step_kind pn_step_experts_down = {"experts down", experts_down};

@@ -1,0 +1,216 @@
+/* graph/graph.h - the plan: an array of fused steps that all threads walk together, a barrier after each.
+ *
+ * models/ emits a plan once at load; engine/ opens a run for it and feeds batches of rows. Knows weights, kernels, state and threads; knows no files,
+ * architectures or tokens. Steps of later kinds (recurrent layers, other attention) are a row in a table of kinds and one file.
+ *
+ * A row is one position of one sequence. With one row in a batch ("private" mode) every thread prepares its own copy of a step's input: the residual
+ * stream, norm and rounding are cheap enough to repeat and that saves a barrier a step. With more rows the threads share the rows. Same bits. */
+#ifndef PN_GRAPH_H
+#define PN_GRAPH_H
+
+#include "kernels/kernels.h"
+#include "sched/pool.h"
+#include "state/state.h"
+
+/* ---- weights: (type, shape, layout, home). Kernels only ever see a pointer that is ready. ------------------------------------ */
+
+typedef struct pn_weight {
+    pn_type type;
+    int64_t rows, k;         /* of one matrix */
+    int32_t n_experts;       /* matrices; 1 for a plain weight */
+    const pn_kernel *kernel; /* its layout is that of `data`; NULL: file layout for the exact path */
+    const uint8_t *data;     /* set by the loader */
+    uint64_t matrix_bytes;   /* of one matrix in this layout */
+    const float *scale;      /* [n_experts]: multiplies results; NULL: none */
+} pn_weight;
+
+/* Activation format that a weight wants: its type's, or float on the exact path. */
+static inline pn_act pn_weight_act(const pn_weight *w) { return w->kernel ? pn_type_get((uint32_t)w->type)->act : PN_ACT_F32; }
+static inline unsigned pn_act_bit(pn_act act) { return 1u << act; }
+
+/* ---- buffers: one per name, `width` floats for each row of the batch ------------------------------------------------------------ */
+
+#define PN_NONE (-1)
+#define PN_STREAM 0 /* buffer 0 is the residual stream */
+
+/* ---- what a step does to its input before it uses it ----------------------------------------------------------------------------- */
+
+/* stream += scale * norm(value), where value is a buffer's row, or the weighted sum of a row's experts (plus a shared expert's row). */
+typedef struct pn_update {
+    int from;                /* buffer; PN_NONE: no update */
+    int32_t n_used;          /* experts in `from`, each width floats; 0: a plain row */
+    int shared;              /* buffer added to the experts' sum; PN_NONE */
+    const float *post_norm;  /* [width]; NULL: none */
+    float scale;             /* 1: none */
+} pn_update;
+
+typedef struct pn_prep {
+    int source;              /* buffer; PN_NONE: use what the step before prepared */
+    int64_t width;           /* floats */
+    pn_update update;        /* only for the stream */
+    const float *norm;       /* [width] RMSNorm weight; NULL: none */
+    float eps;
+    unsigned formats;        /* pn_act_bit of each format wanted */
+    bool in_attention;       /* with many rows, attention has prepared it already */
+} pn_prep;
+
+/* ---- steps ------------------------------------------------------------------------------------------------------------------------ */
+
+typedef enum pn_gate { PN_GATE_NONE, PN_GATE_SILU, PN_GATE_GELU, PN_GATE_RELU2 } pn_gate;
+
+typedef struct pn_output {
+    const pn_weight *w;
+    const float *bias;       /* [rows]; added before the weight's scale if bias_first, after it otherwise */
+    bool bias_first;
+    int buffer;
+    int64_t column;          /* first float of the result in the buffer's row */
+} pn_output;
+
+/* Up to three matrices on one input. gate: out[0] = act(out[0]) * out[1] (or act(out[0]) alone if n == 1). */
+typedef struct pn_matmul {
+    pn_prep prep;
+    int n;
+    pn_output out[3];
+    pn_gate gate;
+    float scale;             /* of the results, after everything; 1: none */
+    float softcap;           /* 0: none */
+} pn_matmul;
+
+/* Per-head norms, rotation, query scale; then keys and values go to the cache. In place in `buffer` ([q | k | v]). */
+typedef struct pn_rope_kv {
+    int buffer;
+    int32_t layer;           /* of the state */
+    int32_t n_head, n_head_kv, d_k, d_v;
+    const float *q_norm, *k_norm; /* [d_k], or the whole vector if norm_whole; NULL: none */
+    bool norm_whole;
+    float eps;
+    int rope;                /* table of the plan; PN_NONE: not rotated */
+    float q_scale;
+    float temperature;       /* 0: none; else q *= 1 + t * ln(floor(position / temperature_length) + 1) */
+    float temperature_length;
+} pn_rope_kv;
+
+typedef struct pn_attention {
+    int buffer, out;         /* out: [n_head * d_v] a row */
+    int32_t layer, n_head, n_head_kv, d_k, d_v;
+    float softcap;           /* 0: none */
+    pn_prep emit;            /* what the next step wants of `out` */
+} pn_attention;
+
+/* Chooses experts from router logits: softmax over all, the n_used largest (ties: lower index), weights renormalised. */
+typedef struct pn_route {
+    int buffer;              /* logits [n_experts] */
+    int32_t n_experts, n_used;
+} pn_route;
+
+typedef struct pn_experts_up {
+    pn_output gate, up;      /* gate.w NULL: act(up) alone */
+    pn_gate act;
+    int32_t n_used;
+} pn_experts_up;
+
+typedef struct pn_experts_down {
+    int source;              /* [n_used * k] a row */
+    pn_output out;
+    int32_t n_used;
+} pn_experts_down;
+
+typedef struct pn_step pn_step;
+typedef struct pn_step_kind pn_step_kind;
+extern const pn_step_kind pn_step_begin, pn_step_matmul, pn_step_rope_kv, pn_step_attention, pn_step_route, pn_step_experts_up, pn_step_experts_round,
+    pn_step_experts_down, pn_step_settle;
+
+struct pn_step {
+    const pn_step_kind *kind;
+    int32_t layer;           /* for reports; -1: none */
+    union {
+        pn_matmul matmul;
+        pn_rope_kv rope_kv;
+        pn_attention attention;
+        pn_route route;
+        pn_experts_up up;
+        pn_experts_down down;
+        pn_prep settle;      /* applies the pending update, so that only the stream is alive afterwards */
+    } u;
+};
+
+/* ---- rotary tables ------------------------------------------------------------------------------------------------------------------ */
+
+/* theta_0 = position, theta_{k+1} = theta_k * step; t = theta / factor; angle = freq_scale*t*(1 - mix) + t*mix; cos and sin times magnitude.
+ * The arrays are [n_pairs] and not owned. */
+typedef struct pn_rope {
+    bool neox;
+    int32_t n_pairs;
+    float step, freq_scale, magnitude;
+    const float *factor;      /* NULL: all 1 */
+    const float *factor_long; /* instead of factor in contexts longer than long_beyond; NULL: none */
+    int32_t long_beyond;
+    const float *mix;         /* NULL: all 0 */
+} pn_rope;
+
+/* ---- the plan: immutable once built --------------------------------------------------------------------------------------------------- */
+
+typedef struct pn_buffer {
+    const char *name;        /* a constant */
+    int64_t width;
+} pn_buffer;
+
+typedef struct pn_plan {
+    pn_buffer buffers[24];
+    int n_buffers;
+    pn_rope ropes[4];
+    int n_ropes;
+    pn_step *steps;          /* owned */
+    int n_steps, capacity;
+    int head;                /* first step of the head: the steps before it are the trunk */
+    int logits;              /* buffer of the head's results */
+    int64_t n_embd, n_logits;
+    pn_kv_shape *kv;         /* [n_layers], owned */
+    int32_t n_layers;
+} pn_plan;
+
+void pn_plan_free(pn_plan *plan); /* what it owns */
+/* The buffer of that name, at least as wide as asked. PN_NONE: too many, which only a new architecture can cause. */
+int pn_plan_buffer(pn_plan *plan, const char *name, int64_t width);
+/* A zeroed step at the end; NULL: no memory. */
+pn_step *pn_plan_step(pn_plan *plan, const pn_step_kind *kind, int32_t layer);
+const char *pn_step_name(const pn_step *step);
+
+/* ---- a run: everything that walking a plan needs, allocated once ------------------------------------------------------------------------ */
+
+typedef struct pn_place { /* of a row */
+    int32_t seq, position;
+} pn_place;
+
+typedef struct pn_run pn_run;
+
+typedef struct pn_run_options {
+    const pn_plan *plan;
+    const pn_ops *ops;
+    pn_state *state;         /* not owned */
+    int32_t n_batch;         /* rows at most */
+    int32_t n_out;           /* rows that the head serves at once */
+    int32_t n_ctx;
+    int n_threads;           /* most that walk */
+} pn_run_options;
+
+/* Bytes that pn_run_open takes (state and pool apart). */
+bool pn_run_bytes(const pn_run_options *options, uint64_t *bytes);
+pinch_status pn_run_open(pn_run **out, const pn_run_options *options, pinch_error *err);
+void pn_run_close(pn_run *run); /* NULL is fine */
+
+/* Row r of the residual stream, [n_embd], to be filled before a walk. */
+float *pn_run_stream(pn_run *run, int32_t row);
+/* Rows of logits after the head, [n_logits] each. */
+float *pn_run_logits(pn_run *run, int32_t row);
+/* Trunk: keys and values of these rows are stored, the stream holds the last layer's result. */
+void pn_run_trunk(pn_run *run, pn_pool *pool, int n_threads, const pn_place *places, int32_t n_rows);
+/* Head for the rows rows[0..n) of the last trunk, ascending, n <= n_out; the stream's rows are moved, so the head may be asked again only for later rows. */
+void pn_run_head(pn_run *run, pn_pool *pool, int n_threads, const int32_t *rows, int32_t n);
+
+/* Time spent per kind of step, when asked for. */
+typedef struct pn_profile_row { const char *name; double seconds; uint64_t count; } pn_profile_row;
+void pn_run_profile(pn_run *run, bool on);
+size_t pn_run_profile_rows(const pn_run *run, pn_profile_row *rows, size_t capacity);
+
+#endif

@@ -1,0 +1,101 @@
+/* Dense mat-muls: up to three matrices on one input, their bias, scale and gate while the result is in cache; and the experts of a mixture. */
+#include "graph/walk.h"
+
+void pn_multiply(const pn_run *run, pn_lane *lane, const pn_weight *w, int32_t expert, const void *const *x, float *const *y, int64_t n_cols, int64_t row0, int64_t row1)
+{
+    const pn_mm mm = {.w = w->data + (uint64_t)expert * w->matrix_bytes, .rows = w->rows, .k = w->k, .x = x, .y = y, .n_cols = n_cols};
+    if (!w->kernel) {
+        const pn_exact_mm exact = {.mm = mm, .type = w->type};
+        run->ops->exact(&exact, row0, row1, lane->scratch);
+    } else {
+        (n_cols == 1 ? w->kernel->gemv : w->kernel->gemm)(&mm, row0, row1, lane->scratch);
+    }
+}
+
+void pn_finish(const pn_run *run, const pn_output *out, int32_t expert, float *const *y, int64_t n_cols, int64_t row0, int64_t row1)
+{
+    const float *scale = out->w->scale;
+    if (!out->bias && !scale) return;
+    for (int64_t c = 0; c < n_cols; c++) {
+        float *at = y[c] + row0;
+        if (out->bias && out->bias_first) run->ops->add(at, out->bias + row0, row1 - row0);
+        if (scale) run->ops->scale(at, scale[expert], row1 - row0);
+        if (out->bias && !out->bias_first) run->ops->add(at, out->bias + row0, row1 - row0);
+    }
+}
+
+void pn_gate_rows(const pn_ops *ops, pn_gate gate, float *const *y, float *const *u, int64_t n_cols, int64_t row0, int64_t row1)
+{
+    void (*const act[])(float *, const float *, const float *, int64_t) = {NULL, ops->silu_mul, ops->gelu_mul, ops->relu2_mul};
+    if (gate == PN_GATE_NONE) return;
+    for (int64_t c = 0; c < n_cols; c++) act[gate](y[c] + row0, y[c] + row0, u ? u[c] + row0 : NULL, row1 - row0);
+}
+
+/* ---- dense ------------------------------------------------------------------------------------------------------------------------- */
+
+static void point_outputs(const pn_run *run, const pn_output *out, float **y)
+{
+    for (int32_t r = 0; r < run->n_rows; r++) y[r] = pn_row(run, out->buffer, r) + out->column;
+}
+
+static void point_inputs(const pn_run *run, pn_lane *lane, const pn_weight *w)
+{
+    const pn_act act = pn_weight_act(w);
+    for (int32_t r = 0; r < run->n_rows; r++) lane->x[r] = pn_act_row(run, lane, act, r);
+}
+
+static void one_matrix(pn_run *run, pn_lane *lane, const pn_output *out, float **y, int64_t row0, int64_t row1)
+{
+    point_inputs(run, lane, out->w);
+    point_outputs(run, out, y);
+    pn_multiply(run, lane, out->w, 0, lane->x, y, run->n_rows, row0, row1);
+    pn_finish(run, out, 0, y, run->n_rows, row0, row1);
+}
+
+static void finish_logits(const pn_run *run, const pn_matmul *m, float *const *y, int64_t row0, int64_t row1)
+{
+    for (int32_t r = 0; r < run->n_rows; r++) {
+        if (m->scale != 1.0f) run->ops->scale(y[r] + row0, m->scale, row1 - row0);
+        if (m->softcap != 0.0f) run->ops->softcap(y[r] + row0, m->softcap, row1 - row0);
+    }
+}
+
+/* Gate and up go row by row together, so that the activation meets both while they are in cache. */
+static void paired(pn_run *run, pn_lane *lane, const pn_matmul *m, const pn_step *step)
+{
+    const int64_t rows = m->out[0].w->rows, units = (rows + PN_UNIT - 1) / PN_UNIT;
+    int64_t a, b;
+    while (pn_grab_next(pn_step_grab(run, step), units, lane->n_threads, &a, &b)) {
+        const int64_t row0 = a * PN_UNIT, row1 = pn_min64(b * PN_UNIT, rows);
+        for (int i = 0; i < m->n; i++) one_matrix(run, lane, &m->out[i], lane->y[i], row0, row1);
+        pn_gate_rows(run->ops, m->gate, lane->y[0], m->n == 2 ? lane->y[1] : NULL, run->n_rows, row0, row1);
+    }
+}
+
+/* Matrices one after the other, one scale of units over all of them. */
+static void in_turn(pn_run *run, pn_lane *lane, const pn_matmul *m, const pn_step *step)
+{
+    int64_t first[4] = {0};
+    for (int i = 0; i < m->n; i++) first[i + 1] = first[i] + (m->out[i].w->rows + PN_UNIT - 1) / PN_UNIT;
+    int64_t a, b;
+    while (pn_grab_next(pn_step_grab(run, step), first[m->n], lane->n_threads, &a, &b)) {
+        for (int i = 0; i < m->n; i++) {
+            const int64_t from = pn_max64(a, first[i]) - first[i], to = pn_min64(b, first[i + 1]) - first[i];
+            if (from >= to) continue;
+            const int64_t row0 = from * PN_UNIT, row1 = pn_min64(to * PN_UNIT, m->out[i].w->rows);
+            one_matrix(run, lane, &m->out[i], lane->y[0], row0, row1);
+            finish_logits(run, m, lane->y[0], row0, row1);
+        }
+    }
+}
+
+static bool matmul(pn_run *run, pn_lane *lane, const pn_step *step)
+{
+    const pn_matmul *m = &step->u.matmul;
+    pn_prep_rows(run, lane, &m->prep);
+    if (m->gate == PN_GATE_NONE) in_turn(run, lane, m, step);
+    else paired(run, lane, m, step);
+    return true;
+}
+
+const pn_step_kind pn_step_matmul = {"matmul", matmul};

@@ -1,0 +1,101 @@
+/* Input of steps: the pending update of the residual stream, norm, rounding. */
+#include "graph/walk.h"
+
+#include <math.h>
+
+void pn_rms_norm(const pn_ops *ops, float *y, const float *x, const float *w, float eps, int64_t n)
+{
+    const float mean = ops->sum_squares(x, n) / (float)n;
+    ops->norm_scale(y, x, 1.0f / sqrtf(mean + eps), w, n);
+}
+
+/* The value that an update adds: a plain row where it lies, or experts summed into `sum` in the order in which they were chosen. */
+static const float *update_value(const pn_run *run, const pn_update *u, int32_t row, int64_t width, float *sum)
+{
+    const float *from = pn_row(run, u->from, row);
+    if (u->n_used == 0) return from;
+    const float *weight = run->chosen_weight + (int64_t)row * u->n_used;
+    run->ops->norm_scale(sum, from, weight[0], NULL, width);
+    for (int32_t i = 1; i < u->n_used; i++) run->ops->add_scaled(sum, from + i * width, weight[i], width);
+    if (u->shared != PN_NONE) run->ops->add(sum, pn_row(run, u->shared, row), width);
+    return sum;
+}
+
+static void update_stream(const pn_run *run, pn_lane *lane, const pn_prep *prep, float *stream, int32_t row)
+{
+    const pn_update *u = &prep->update;
+    const float *value = update_value(run, u, row, prep->width, lane->work);
+    if (u->post_norm) {
+        pn_rms_norm(run->ops, lane->work, value, u->post_norm, prep->eps, prep->width);
+        value = lane->work;
+    }
+    if (u->scale == 1.0f) run->ops->add(stream, value, prep->width);
+    else run->ops->add_scaled(stream, value, u->scale, prep->width);
+}
+
+void pn_prep_row(const pn_run *run, pn_lane *lane, const pn_prep *prep, int32_t row)
+{
+    const pn_ops *ops = run->ops;
+    const float *x = pn_row(run, prep->source, row);
+    if (prep->source == PN_STREAM) {
+        float *stream = pn_stream_row(run, lane, row);
+        if (prep->update.from != PN_NONE) update_stream(run, lane, prep, stream, row);
+        x = stream;
+    }
+    if (prep->norm) {
+        pn_rms_norm(ops, lane->work, x, prep->norm, prep->eps, prep->width);
+        x = lane->work;
+    }
+    if (prep->formats & pn_act_bit(PN_ACT_F32)) memcpy(pn_act_row(run, lane, PN_ACT_F32, row), x, (size_t)prep->width * sizeof *x);
+    if (prep->formats & pn_act_bit(PN_ACT_32)) ops->quantise_32(pn_act_row(run, lane, PN_ACT_32, row), x, prep->width);
+    if (prep->formats & pn_act_bit(PN_ACT_256)) ops->quantise_256(pn_act_row(run, lane, PN_ACT_256, row), x, prep->width);
+}
+
+void pn_prep_rows(pn_run *run, pn_lane *lane, const pn_prep *prep)
+{
+    if (prep->source == PN_NONE) return;
+    if (pn_private(run)) {
+        pn_prep_row(run, lane, prep, 0);
+        return;
+    }
+    if (prep->in_attention) return;
+    int64_t begin, end;
+    pn_share(lane, run->n_rows, &begin, &end);
+    for (int64_t r = begin; r < end; r++) pn_prep_row(run, lane, prep, (int32_t)r);
+    pn_pool_barrier(run->pool);
+}
+
+/* Applies the last update, so that the stream alone is alive at the end of the trunk. */
+static bool settle(pn_run *run, pn_lane *lane, const pn_step *step)
+{
+    const pn_prep *prep = &step->u.settle;
+    int64_t begin, end;
+    pn_share(lane, run->n_rows, &begin, &end);
+    for (int64_t r = begin; r < end; r++) {
+        float *stream = pn_stream_row(run, lane, (int32_t)r);
+        update_stream(run, lane, prep, stream, (int32_t)r);
+        if (pn_private(run)) memcpy(pn_row(run, PN_STREAM, 0), stream, (size_t)prep->width * sizeof *stream);
+    }
+    return true;
+}
+
+const pn_step_kind pn_step_settle = {"settle", settle};
+
+/* ---- rotary tables -------------------------------------------------------------------------------------------------------------------- */
+
+static bool begin_rows(pn_run *run, pn_lane *lane, const pn_step *step)
+{
+    (void)step;
+    int64_t begin = 0, end = 1;
+    if (!pn_private(run)) pn_share(lane, run->n_rows, &begin, &end);
+    for (int i = 0; i < run->plan->n_ropes; i++) {
+        const pn_rope *rope = &run->plan->ropes[i];
+        for (int64_t r = begin; r < end; r++) {
+            float *row = pn_private(run) ? lane->cos_sin[i] : run->cos_sin[i] + r * 2 * rope->n_pairs;
+            pn_rope_row(rope, run->n_ctx, run->places[r].position, row);
+        }
+    }
+    return !pn_private(run);
+}
+
+const pn_step_kind pn_step_begin = {"begin", begin_rows};

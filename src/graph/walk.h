@@ -1,0 +1,98 @@
+/* graph/walk.h - what the steps of this room share: the run, a thread's lane, preparing input. Only for graph/. */
+#ifndef PN_WALK_H
+#define PN_WALK_H
+
+#include "graph/graph.h"
+
+enum { PN_QUERIES = 16 }; /* queries that share a pass over the keys */
+#define PN_UNIT 16        /* rows of a weight per unit of scheduling: a multiple of every kernel's tile */
+
+/* One thread's own memory. */
+typedef struct pn_lane {
+    int thread, n_threads;
+    float *stream;           /* [n_embd], private mode */
+    float *work;             /* [widest input] */
+    uint8_t *act[3];         /* one row of each format, private mode */
+    float *cos_sin[4];       /* [2 * n_pairs] per rope table, private mode */
+    float *scores;           /* [PN_QUERIES][cells of the longest layer] */
+    const void **x;          /* [n_batch] */
+    float **y[2];            /* [n_batch] */
+    void *scratch;           /* of kernels */
+} pn_lane;
+
+struct pn_run {
+    const pn_plan *plan;
+    const pn_ops *ops;
+    pn_state *state;
+    pn_pool *pool;           /* of the current walk */
+    int32_t n_batch, n_out, n_ctx;
+    int n_lanes;
+    pn_lane *lanes;
+    uint8_t *memory;         /* all of the pointers here and in lanes */
+    uint64_t bytes;
+    float *buffers[24];
+    uint8_t *act[3];         /* [n_batch] rows of each format, rows act_stride apart */
+    uint64_t act_stride[3];
+    uint8_t *expert_act[3];  /* [n_batch * n_used] rows */
+    uint64_t expert_stride[3];
+    float *cos_sin[4];       /* [n_batch][2 * n_pairs] */
+    float *logits;           /* [n_out][n_logits] */
+    int32_t *chosen;         /* [n_batch][n_used] experts of a row, most probable first */
+    float *chosen_weight;
+    int32_t *order;          /* [n_batch * n_used] row * n_used + slot, grouped by expert */
+    int32_t *expert_start;   /* [n_experts + 1] */
+    int32_t *active;         /* [n_experts] experts that any row chose */
+    int32_t n_active;
+    pn_grab *grabs;          /* [n_steps] */
+    double *seconds;         /* [n_steps] */
+    bool profile;
+    /* the current batch */
+    const pn_place *places;
+    int32_t n_rows;
+    int begin, end;          /* steps */
+};
+
+struct pn_step_kind {
+    const char *name;
+    /* Does thread `lane`'s part of the step. True: a barrier must follow. */
+    bool (*run)(pn_run *run, pn_lane *lane, const pn_step *step);
+};
+
+static inline bool pn_private(const pn_run *run) { return run->n_rows == 1; }
+static inline float *pn_row(const pn_run *run, int buffer, int32_t row) { return run->buffers[buffer] + (int64_t)row * run->plan->buffers[buffer].width; }
+static inline pn_grab *pn_step_grab(const pn_run *run, const pn_step *step) { return &run->grabs[step - run->plan->steps]; }
+static inline float *pn_stream_row(const pn_run *run, const pn_lane *lane, int32_t row)
+{
+    return pn_private(run) ? lane->stream : pn_row(run, PN_STREAM, row);
+}
+static inline void *pn_act_row(const pn_run *run, const pn_lane *lane, pn_act act, int32_t row)
+{
+    return pn_private(run) ? lane->act[act] : run->act[act] + (uint64_t)row * run->act_stride[act];
+}
+static inline const float *pn_cos_sin(const pn_run *run, const pn_lane *lane, int rope, int32_t row)
+{
+    return pn_private(run) ? lane->cos_sin[rope] : run->cos_sin[rope] + (int64_t)row * 2 * run->plan->ropes[rope].n_pairs;
+}
+
+/* This thread's share of n rows, contiguous. */
+static inline void pn_share(const pn_lane *lane, int64_t n, int64_t *begin, int64_t *end)
+{
+    *begin = n * lane->thread / lane->n_threads;
+    *end = n * (lane->thread + 1) / lane->n_threads;
+}
+
+/* Prepares one row's input as `prep` says. */
+void pn_prep_row(const pn_run *run, pn_lane *lane, const pn_prep *prep, int32_t row);
+/* Prepares all rows: privately, or shared and with a barrier. */
+void pn_prep_rows(pn_run *run, pn_lane *lane, const pn_prep *prep);
+/* y = RMSNorm(x): sum of squares in 16 lanes, mean + eps, 1/sqrt, (x*scale)*w. w NULL: no weight. */
+void pn_rms_norm(const pn_ops *ops, float *y, const float *x, const float *w, float eps, int64_t n);
+/* Rows [row0, row1) of one matrix of w. */
+void pn_multiply(const pn_run *run, pn_lane *lane, const pn_weight *w, int32_t expert, const void *const *x, float *const *y, int64_t n_cols, int64_t row0, int64_t row1);
+/* Bias and scale on what pn_multiply wrote. */
+void pn_finish(const pn_run *run, const pn_output *out, int32_t expert, float *const *y, int64_t n_cols, int64_t row0, int64_t row1);
+void pn_gate_rows(const pn_ops *ops, pn_gate gate, float *const *y, float *const *u, int64_t n_cols, int64_t row0, int64_t row1);
+/* Fills the cos/sin row of a position. */
+void pn_rope_row(const pn_rope *rope, int32_t n_ctx, int32_t position, float *cos_sin);
+
+#endif
