@@ -1,0 +1,14 @@
+/* models/arch.h - the architectures: one description function each, listed in arch.def. Only for models/. */
+#ifndef PN_ARCH_H
+#define PN_ARCH_H
+
+#include "models/build.h"
+
+#define ARCH(name) void pn_##name##_describe(pn_builder *b);
+#include "models/arch.def"
+#undef ARCH
+
+/* One table for every layer. */
+void pn_rotate_all(pn_builder *b, pn_rope_want want);
+
+#endif

@@ -1,0 +1,139 @@
+/* Tensors: found by name, checked against the shape that the metadata promises, given a kernel and a home. */
+#include "models/build.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { NAME_BYTES = 96, MAPPED_ALIGNMENT = 16 };
+
+static void full_name(int32_t layer, const char *name, char out[NAME_BYTES])
+{
+    if (layer < 0) snprintf(out, NAME_BYTES, "%s", name);
+    else snprintf(out, NAME_BYTES, "blk.%d.%s", (int)layer, name);
+}
+
+bool pn_has_tensor(pn_builder *b, int32_t layer, const char *name)
+{
+    char full[NAME_BYTES];
+    full_name(layer, name, full);
+    return pn_gguf_tensor(b->g, full) != NULL;
+}
+
+/* The tensor of exactly this shape; NULL if it is absent (an error if required) or does not fit. */
+static const pn_tensor *find(pn_builder *b, int32_t layer, const char *name, const int64_t want[3], bool required)
+{
+    char full[NAME_BYTES];
+    full_name(layer, name, full);
+    if (b->status) return NULL;
+    const pn_tensor *t = pn_gguf_tensor(b->g, full);
+    if (!t) {
+        if (required) pn_build_fail(b, PINCH_ERR_FORMAT, "tensor '%s' is missing", full);
+        return NULL;
+    }
+    if (t->ne[0] == want[0] && t->ne[1] == want[1] && t->ne[2] == want[2] && t->ne[3] == 1) return t;
+    pn_build_fail(b, PINCH_ERR_FORMAT, "tensor '%s' is %lld x %lld x %lld, and the metadata asks for %lld x %lld x %lld", full, (long long)t->ne[0], (long long)t->ne[1],
+                  (long long)t->ne[2], (long long)want[0], (long long)want[1], (long long)want[2]);
+    return NULL;
+}
+
+/* Chooses kernel and layout. False after an error. */
+static bool choose_kernel(pn_builder *b, pn_source *s)
+{
+    pn_weight *w = &s->weight;
+    const pn_type_info *info = pn_type_get((uint32_t)w->type);
+    const pn_weights_options *o = b->options;
+    if (!o->exact) w->kernel = o->forced[w->type] ? o->forced[w->type] : pn_kernel_best(w->type, o->features);
+    if (!info || (o->exact ? !info->dequantise : !w->kernel)) {
+        pn_build_fail(b, PINCH_ERR_UNSUPPORTED, "tensor '%.*s' has type %s, which nothing here multiplies", (int)s->tensor->name.n, s->tensor->name.p, info ? info->name : "unknown");
+        return false;
+    }
+    const bool packs = w->kernel && w->kernel->group_bytes;
+    uint64_t row;
+    bool fits = pn_row_bytes(w->type, (uint64_t)w->k, &row);
+    if (packs) fits = fits && pn_kernel_matrix_bytes(w->kernel, w->rows, w->k, &w->matrix_bytes);
+    else fits = fits && pn_mul(row, (uint64_t)w->rows, &w->matrix_bytes);
+    fits = fits && pn_mul(w->matrix_bytes, (uint64_t)w->n_experts, &s->bytes);
+    if (!fits) {
+        pn_build_fail(b, PINCH_ERR_FORMAT, "tensor '%.*s' is too large", (int)s->tensor->name.n, s->tensor->name.p);
+        return false;
+    }
+    s->mapped = !packs && o->use_mapping && (s->tensor->offset + (uint64_t)s->first_row * row) % MAPPED_ALIGNMENT == 0;
+    return true;
+}
+
+static bool add_bytes(pn_builder *b, pn_source *s)
+{
+    pn_network *net = b->net;
+    s->offset = net->resident_bytes;
+    uint64_t *total = s->mapped ? &net->mapped_bytes : &net->resident_bytes;
+    if (pn_add(*total, pn_round_up(s->bytes, 64), total) && *total <= SIZE_MAX / 2) return true;
+    pn_build_fail(b, PINCH_ERR_MEMORY, "the weights do not fit in an address space");
+    return false;
+}
+
+static pn_weight *add_source(pn_builder *b, const pn_tensor *t, int64_t first_row, int64_t rows, int32_t n_experts)
+{
+    pn_network *net = b->net;
+    pn_source *s = pn_arena_get(&net->arena, 1, sizeof *s);
+    if (!s) {
+        pn_build_fail(b, PINCH_ERR_MEMORY, "out of memory for the list of tensors");
+        return NULL;
+    }
+    *s = (pn_source){.weight = {.type = t->type, .rows = rows, .k = t->ne[0], .n_experts = n_experts}, .tensor = t, .first_row = first_row};
+    if (!choose_kernel(b, s) || !add_bytes(b, s)) return NULL;
+    if (net->last) net->last->next = s;
+    else net->first = s;
+    net->last = s;
+    net->n_sources++;
+    return &s->weight;
+}
+
+/* "attn_q.weight" has its scale in "attn_q.scale", [n_experts]. */
+static void bind_scale(pn_builder *b, pn_weight *w, int32_t layer, const char *name)
+{
+    char scale[NAME_BYTES];
+    const char *dot = strrchr(name, '.');
+    if (!dot || strcmp(dot, ".weight") || (b->d.ignore_ffn_scales && !strncmp(name, "ffn_", 4))) return;
+    snprintf(scale, sizeof scale, "%.*s.scale", (int)(dot - name), name);
+    w->scale = pn_bind_vector(b, layer, scale, w->n_experts, false);
+}
+
+const pn_weight *pn_bind_experts(pn_builder *b, int32_t layer, const char *name, int64_t k, int64_t rows, int32_t n, bool required)
+{
+    const pn_tensor *t = find(b, layer, name, (const int64_t[3]){k, rows, n}, required);
+    pn_weight *w = t ? add_source(b, t, 0, rows, n) : NULL;
+    if (w) bind_scale(b, w, layer, name);
+    return w;
+}
+
+const pn_weight *pn_bind(pn_builder *b, int32_t layer, const char *name, int64_t k, int64_t rows, bool required)
+{
+    return pn_bind_experts(b, layer, name, k, rows, 1, required);
+}
+
+const pn_weight *pn_bind_part(pn_builder *b, int32_t layer, const char *name, int64_t k, int64_t total, int64_t first, int64_t rows)
+{
+    const pn_tensor *t = find(b, layer, name, (const int64_t[3]){k, total, 1}, true);
+    return t ? add_source(b, t, first, rows, 1) : NULL;
+}
+
+const float *pn_bind_vector(pn_builder *b, int32_t layer, const char *name, int64_t n, bool required)
+{
+    const pn_tensor *t = find(b, layer, name, (const int64_t[3]){n, 1, 1}, required);
+    if (!t) return NULL;
+    const pn_type_info *info = pn_type_get((uint32_t)t->type);
+    if (!info || !info->dequantise) {
+        pn_build_fail(b, PINCH_ERR_UNSUPPORTED, "tensor '%.*s' has type %s, which is no number to compute with", (int)t->name.n, t->name.p, info ? info->name : "unknown");
+        return NULL;
+    }
+    float *values = pn_arena_get(&b->net->arena, (uint64_t)n, sizeof *values);
+    void *raw = pn_alloc(t->bytes, 1);
+    if (!values || !raw) {
+        pn_build_fail(b, PINCH_ERR_MEMORY, "out of memory for tensor '%.*s'", (int)t->name.n, t->name.p);
+    } else {
+        b->status = pn_gguf_read(b->g, t, 0, raw, t->bytes, b->err);
+        if (!b->status) info->dequantise(values, raw, n);
+    }
+    free(raw);
+    return b->status ? NULL : values;
+}

@@ -1,0 +1,109 @@
+/* models/build.h - what architecture files are written with. Only for models/.
+ *
+ * The first error sticks: every function here does nothing once `status` is set, so that an architecture reads as a list. */
+#ifndef PN_BUILD_H
+#define PN_BUILD_H
+
+#include "models/models.h"
+
+enum { PN_MAX_LAYERS = 512, PN_MAX_EXPERTS = 512 };
+
+typedef enum pn_qk_norm { PN_QK_NONE, PN_QK_HEAD, PN_QK_WHOLE } pn_qk_norm;
+
+/* One layer of a decoder, as attention and feed-forward emit it. */
+typedef struct pn_layer {
+    int32_t n_head, n_head_kv, d_k, d_v, n_ff;
+    int32_t window;           /* 0: all positions */
+    int rope;                 /* table of the plan; PN_NONE: no positions */
+} pn_layer;
+
+/* A decoder of pre- or post-normed attention and feed-forward blocks: variation is data. */
+typedef struct pn_decoder {
+    pn_layer *layers;         /* [n_layers] */
+    int32_t n_layers, n_embd, n_ctx_train;
+    float eps;
+    /* attention */
+    pn_qk_norm qk_norm;
+    float q_scale;            /* multiplies queries after rotation */
+    float temperature, temperature_length;
+    float attn_softcap;
+    bool ignore_ffn_scales;   /* the reference loads `ffn_*.scale` of this architecture and does not use them */
+    /* blocks */
+    const char *attn_norm, *ffn_norm;           /* tensor names; NULL: none */
+    const char *post_attn_norm, *post_ffn_norm; /* NULL: none */
+    float residual_scale;
+    /* feed-forward */
+    pn_gate gate;
+    bool gate_in_up;          /* ffn_up holds gate rows, then up rows */
+    int32_t n_experts, n_used, n_ff_expert, n_ff_shared;
+    /* ends */
+    float embedding_scale;
+    bool tied_always;
+    float logit_scale, final_softcap;
+} pn_decoder;
+
+typedef struct pn_builder {
+    const pn_gguf *g;
+    const pn_weights_options *options;
+    pn_network *net;
+    const char *arch;
+    pn_decoder d;
+    pn_update pending;        /* what the next prep adds to the stream */
+    pinch_status status;
+    pinch_error *err;
+} pn_builder;
+
+typedef struct pn_arch {
+    const char *name;
+    void (*describe)(pn_builder *b); /* fills b->d from the metadata */
+} pn_arch;
+
+/* ---- metadata: `name` gets the architecture's prefix ------------------------------------------------------------------------------ */
+
+#define PN_REQUIRED INT64_MIN /* as a fallback: the key must be there */
+void pn_build_fail(pn_builder *b, pinch_status status, const char *format, ...) PN_PRINTF(3, 4);
+int64_t pn_meta_int(pn_builder *b, const char *name, int64_t fallback, int64_t least, int64_t most);
+/* Item `layer` of an array whose length must be the layer count, or a scalar for all. */
+int64_t pn_meta_layer_int(pn_builder *b, const char *name, int32_t layer, int64_t fallback, int64_t least, int64_t most);
+bool pn_meta_has(pn_builder *b, const char *name);
+bool pn_meta_is_array(pn_builder *b, const char *name);
+float pn_meta_float(pn_builder *b, const char *name, double fallback);
+float pn_meta_float_required(pn_builder *b, const char *name);
+bool pn_meta_bool(pn_builder *b, const char *name, bool fallback);
+
+/* Common keys: layers, widths, heads, eps, experts; every layer rotates with table 0 later. */
+void pn_describe_decoder(pn_builder *b);
+/* Layers il with (il mod period) < period - 1 slide (reversed: those with il mod period == 0 do not); an array in the metadata says it layer by layer. */
+void pn_describe_windows(pn_builder *b, int32_t window, int32_t period);
+/* A rotary table from rope.* keys: its index. `scaled`: false ignores rope.scaling.*. factors: tensors rope_freqs / rope_factors_* may apply. */
+typedef struct pn_rope_want {
+    bool neox, scaled, factors, factors_always; /* factors_always: rope_factors_* whatever the scaling type (phi3) */
+    double base;              /* 0: rope.freq_base */
+} pn_rope_want;
+int pn_describe_rope(pn_builder *b, pn_rope_want want);
+
+/* ---- tensors ------------------------------------------------------------------------------------------------------------------------ */
+
+/* `layer` < 0: no "blk.N." prefix. NULL if absent and optional, or after an error. A weight takes the `.scale` tensor beside it. */
+const pn_weight *pn_bind(pn_builder *b, int32_t layer, const char *name, int64_t k, int64_t rows, bool required);
+/* Rows [first, first + rows) of a matrix of `total` rows. */
+const pn_weight *pn_bind_part(pn_builder *b, int32_t layer, const char *name, int64_t k, int64_t total, int64_t first, int64_t rows);
+const pn_weight *pn_bind_experts(pn_builder *b, int32_t layer, const char *name, int64_t k, int64_t rows, int32_t n, bool required);
+const float *pn_bind_vector(pn_builder *b, int32_t layer, const char *name, int64_t n, bool required);
+bool pn_has_tensor(pn_builder *b, int32_t layer, const char *name);
+
+/* ---- plan --------------------------------------------------------------------------------------------------------------------------- */
+
+int pn_emit_buffer(pn_builder *b, const char *name, int64_t width);
+pn_step *pn_emit(pn_builder *b, const pn_step_kind *kind, int32_t layer); /* NULL after an error */
+/* Input from the stream, with the pending update applied first. */
+pn_prep pn_emit_prep(pn_builder *b, const float *norm, unsigned formats);
+
+void pn_emit_begin(pn_builder *b);
+void pn_emit_attention(pn_builder *b, int32_t layer);
+void pn_emit_feed_forward(pn_builder *b, int32_t layer);
+void pn_emit_head(pn_builder *b);
+/* All of it, layer by layer. */
+void pn_emit_decoder(pn_builder *b);
+
+#endif

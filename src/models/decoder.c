@@ -1,0 +1,286 @@
+/* Emits a decoder as steps: what the architectures' descriptions have in common. */
+#include "models/build.h"
+
+int pn_emit_buffer(pn_builder *b, const char *name, int64_t width)
+{
+    const int id = pn_plan_buffer(&b->net->plan, name, width);
+    if (id == PN_NONE) pn_build_fail(b, PINCH_ERR_UNSUPPORTED, "the plan has more buffers than it may");
+    return id;
+}
+
+pn_step *pn_emit(pn_builder *b, const pn_step_kind *kind, int32_t layer)
+{
+    if (b->status) return NULL;
+    pn_step *s = pn_plan_step(&b->net->plan, kind, layer);
+    if (!s) pn_build_fail(b, PINCH_ERR_MEMORY, "out of memory for the plan");
+    return s;
+}
+
+pn_prep pn_emit_prep(pn_builder *b, const float *norm, unsigned formats)
+{
+    const pn_prep prep = {.source = PN_STREAM, .width = b->d.n_embd, .update = b->pending, .norm = norm, .eps = b->d.eps, .formats = formats};
+    b->pending = (pn_update){.from = PN_NONE};
+    return prep;
+}
+
+static unsigned formats_of(const pn_weight *const *w, int n)
+{
+    unsigned bits = 0;
+    for (int i = 0; i < n; i++)
+        if (w[i]) bits |= pn_act_bit(pn_weight_act(w[i]));
+    return bits;
+}
+
+static pn_step *emit_matmul(pn_builder *b, int32_t layer, pn_prep prep)
+{
+    pn_step *s = pn_emit(b, &pn_step_matmul, layer);
+    if (s) s->u.matmul = (pn_matmul){.prep = prep, .scale = 1.0f};
+    return s;
+}
+
+static void add_output(pn_step *s, const pn_weight *w, const float *bias, bool bias_first, int buffer, int64_t column)
+{
+    if (s && w) s->u.matmul.out[s->u.matmul.n++] = (pn_output){.w = w, .bias = bias, .bias_first = bias_first, .buffer = buffer, .column = column};
+}
+
+void pn_emit_begin(pn_builder *b)
+{
+    pn_emit_buffer(b, "stream", b->d.n_embd);
+    b->pending = (pn_update){.from = PN_NONE};
+    pn_emit(b, &pn_step_begin, -1);
+}
+
+/* ---- attention ------------------------------------------------------------------------------------------------------------------------ */
+
+/* q, k and v into one buffer, from one fused tensor or three. */
+static void emit_qkv(pn_builder *b, int32_t il, int buffer)
+{
+    const pn_layer *l = &b->d.layers[il];
+    const int64_t E = b->d.n_embd, q = (int64_t)l->n_head * l->d_k, k = (int64_t)l->n_head_kv * l->d_k, v = (int64_t)l->n_head_kv * l->d_v;
+    const float *norm = b->d.attn_norm ? pn_bind_vector(b, il, b->d.attn_norm, E, true) : NULL;
+    if (pn_has_tensor(b, il, "attn_qkv.weight")) {
+        const pn_weight *w = pn_bind(b, il, "attn_qkv.weight", E, q + k + v, true);
+        const float *bias = pn_bind_vector(b, il, "attn_qkv.bias", q + k + v, false);
+        add_output(emit_matmul(b, il, pn_emit_prep(b, norm, formats_of(&w, 1))), w, bias, false, buffer, 0);
+        return;
+    }
+    const pn_weight *w[3] = {pn_bind(b, il, "attn_q.weight", E, q, true), pn_bind(b, il, "attn_k.weight", E, k, true), pn_bind(b, il, "attn_v.weight", E, v, true)};
+    const float *bias[3] = {pn_bind_vector(b, il, "attn_q.bias", q, false), pn_bind_vector(b, il, "attn_k.bias", k, false), pn_bind_vector(b, il, "attn_v.bias", v, false)};
+    const int64_t column[3] = {0, q, q + k};
+    pn_step *s = emit_matmul(b, il, pn_emit_prep(b, norm, formats_of(w, 3)));
+    for (int i = 0; i < 3; i++) add_output(s, w[i], bias[i], false, buffer, column[i]);
+}
+
+static void emit_rope_kv(pn_builder *b, int32_t il, int buffer)
+{
+    const pn_decoder *d = &b->d;
+    const pn_layer *l = &d->layers[il];
+    const float *norms[2] = {NULL, NULL};
+    if (d->qk_norm != PN_QK_NONE) {
+        const bool whole = d->qk_norm == PN_QK_WHOLE;
+        norms[0] = pn_bind_vector(b, il, "attn_q_norm.weight", whole ? (int64_t)l->n_head * l->d_k : l->d_k, true);
+        norms[1] = pn_bind_vector(b, il, "attn_k_norm.weight", whole ? (int64_t)l->n_head_kv * l->d_k : l->d_k, true);
+    }
+    pn_step *s = pn_emit(b, &pn_step_rope_kv, il);
+    if (!s) return;
+    s->u.rope_kv = (pn_rope_kv){.buffer = buffer, .layer = il, .n_head = l->n_head, .n_head_kv = l->n_head_kv, .d_k = l->d_k, .d_v = l->d_v, .q_norm = norms[0], .k_norm = norms[1],
+                                .norm_whole = d->qk_norm == PN_QK_WHOLE, .eps = d->eps, .rope = l->rope, .q_scale = d->q_scale, .temperature = d->temperature,
+                                .temperature_length = d->temperature_length};
+    b->net->plan.kv[il] = (pn_kv_shape){.n_head = l->n_head_kv, .d_k = l->d_k, .d_v = l->d_v, .window = l->window};
+}
+
+/* A matrix whose result the stream takes up at the next prep. */
+static void emit_to_stream(pn_builder *b, int32_t il, const pn_weight *w, const float *bias, bool bias_first, pn_prep prep, const char *post_norm)
+{
+    const int value = pn_emit_buffer(b, "value", b->d.n_embd);
+    add_output(emit_matmul(b, il, prep), w, bias, bias_first, value, 0);
+    b->pending = (pn_update){.from = value, .shared = PN_NONE, .post_norm = post_norm ? pn_bind_vector(b, il, post_norm, b->d.n_embd, true) : NULL, .scale = b->d.residual_scale};
+}
+
+void pn_emit_attention(pn_builder *b, int32_t il)
+{
+    const pn_layer *l = &b->d.layers[il];
+    const int64_t width = (int64_t)l->n_head * l->d_v;
+    const int qkv = pn_emit_buffer(b, "qkv", ((int64_t)l->n_head + l->n_head_kv) * l->d_k + (int64_t)l->n_head_kv * l->d_v), heads = pn_emit_buffer(b, "heads", width);
+    if (b->status) return;
+    emit_qkv(b, il, qkv);
+    emit_rope_kv(b, il, qkv);
+    const pn_weight *w = pn_bind(b, il, "attn_output.weight", width, b->d.n_embd, true);
+    const float *bias = pn_bind_vector(b, il, "attn_output.bias", b->d.n_embd, false);
+    const pn_prep prep = {.source = heads, .width = width, .update = {.from = PN_NONE}, .formats = formats_of(&w, 1), .in_attention = true};
+    pn_step *s = pn_emit(b, &pn_step_attention, il);
+    if (!s) return;
+    s->u.attention = (pn_attention){.buffer = qkv, .out = heads, .layer = il, .n_head = l->n_head, .n_head_kv = l->n_head_kv, .d_k = l->d_k, .d_v = l->d_v, .softcap = b->d.attn_softcap,
+                                    .emit = prep};
+    emit_to_stream(b, il, w, bias, false, prep, b->d.post_attn_norm);
+}
+
+/* ---- feed-forward --------------------------------------------------------------------------------------------------------------------- */
+
+/* Gate and up on one input, multiplied into buffer "hidden". */
+static void emit_gated(pn_builder *b, int32_t il, const pn_weight *gate, const pn_weight *up, const float *gate_bias, const float *up_bias, pn_prep prep)
+{
+    const int hidden = pn_emit_buffer(b, "hidden", up ? up->rows : 0), beside = pn_emit_buffer(b, "up", up ? up->rows : 0);
+    pn_step *s = emit_matmul(b, il, prep);
+    if (!s) return;
+    s->u.matmul.gate = b->d.gate;
+    add_output(s, gate, gate_bias, true, hidden, 0);
+    add_output(s, up, up_bias, true, beside, 0);
+}
+
+static pn_prep hidden_prep(pn_builder *b, const pn_weight *down)
+{
+    return (pn_prep){.source = pn_emit_buffer(b, "hidden", 0), .width = down ? down->k : 0, .update = {.from = PN_NONE}, .formats = formats_of(&down, 1)};
+}
+
+static void emit_dense(pn_builder *b, int32_t il, const float *norm)
+{
+    const int64_t E = b->d.n_embd, F = b->d.layers[il].n_ff;
+    if (F == 0) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata lacks '%s.feed_forward_length'", b->arch);
+    const pn_weight *w[2];
+    if (b->d.gate_in_up) {
+        w[0] = pn_bind_part(b, il, "ffn_up.weight", E, 2 * F, 0, F);
+        w[1] = pn_bind_part(b, il, "ffn_up.weight", E, 2 * F, F, F);
+    } else {
+        w[0] = pn_bind(b, il, "ffn_gate.weight", E, F, true);
+        w[1] = pn_bind(b, il, "ffn_up.weight", E, F, true);
+    }
+    const float *gate_bias = pn_bind_vector(b, il, "ffn_gate.bias", F, false), *up_bias = b->d.gate_in_up ? NULL : pn_bind_vector(b, il, "ffn_up.bias", F, false);
+    emit_gated(b, il, w[0], w[1], gate_bias, up_bias, pn_emit_prep(b, norm, formats_of(w, 2)));
+    const pn_weight *down = pn_bind(b, il, "ffn_down.weight", F, E, true);
+    emit_to_stream(b, il, down, pn_bind_vector(b, il, "ffn_down.bias", E, false), true, hidden_prep(b, down), b->d.post_ffn_norm);
+}
+
+typedef struct mixture {
+    const pn_weight *router, *gate, *up, *down;
+    const pn_weight *shared_gate, *shared_up, *shared_down;
+} mixture;
+
+static mixture bind_mixture(pn_builder *b, int32_t il)
+{
+    const pn_decoder *d = &b->d;
+    const int64_t E = d->n_embd, F = d->n_ff_expert, S = d->n_ff_shared;
+    if (F == 0) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata gives experts no width: '%s.feed_forward_length' or '%s.expert_feed_forward_length'", b->arch, b->arch);
+    mixture m = {.router = pn_bind(b, il, "ffn_gate_inp.weight", E, d->n_experts, true),
+                 .gate = pn_bind_experts(b, il, "ffn_gate_exps.weight", E, F, d->n_experts, false),
+                 .up = pn_bind_experts(b, il, "ffn_up_exps.weight", E, F, d->n_experts, true),
+                 .down = pn_bind_experts(b, il, "ffn_down_exps.weight", F, E, d->n_experts, true)};
+    if (S > 0) {
+        m.shared_gate = pn_bind(b, il, "ffn_gate_shexp.weight", E, S, true);
+        m.shared_up = pn_bind(b, il, "ffn_up_shexp.weight", E, S, true);
+        m.shared_down = pn_bind(b, il, "ffn_down_shexp.weight", S, E, true);
+    }
+    return m;
+}
+
+static void emit_experts(pn_builder *b, int32_t il, const mixture *m)
+{
+    const pn_decoder *d = &b->d;
+    const int hidden = pn_emit_buffer(b, "expert hidden", d->n_ff_expert * d->n_used), beside = pn_emit_buffer(b, "expert up", d->n_ff_expert * d->n_used);
+    const int out = pn_emit_buffer(b, "expert value", (int64_t)d->n_embd * d->n_used);
+    pn_step *s = pn_emit(b, &pn_step_experts_up, il);
+    if (!s) return;
+    s->u.up = (pn_experts_up){.gate = {.w = m->gate, .buffer = hidden}, .up = {.w = m->up, .buffer = m->gate ? beside : hidden}, .act = d->gate, .n_used = d->n_used};
+    const pn_experts_down down = {.source = hidden, .out = {.w = m->down, .buffer = out}, .n_used = d->n_used};
+    s = pn_emit(b, &pn_step_experts_round, il);
+    if (s) s->u.down = down;
+    s = pn_emit(b, &pn_step_experts_down, il);
+    if (s) s->u.down = down;
+    b->pending = (pn_update){.from = out, .n_used = d->n_used, .shared = PN_NONE, .scale = d->residual_scale};
+}
+
+static void emit_mixture(pn_builder *b, int32_t il, const float *norm)
+{
+    const pn_decoder *d = &b->d;
+    const mixture m = bind_mixture(b, il);
+    const pn_weight *inputs[5] = {m.router, m.gate, m.up, m.shared_gate, m.shared_up};
+    const int logits = pn_emit_buffer(b, "router", d->n_experts), value = pn_emit_buffer(b, "value", d->n_embd);
+    add_output(emit_matmul(b, il, pn_emit_prep(b, norm, formats_of(inputs, 5))), m.router, NULL, false, logits, 0);
+    pn_step *s = pn_emit(b, &pn_step_route, il);
+    if (!s) return;
+    s->u.route = (pn_route){.buffer = logits, .n_experts = d->n_experts, .n_used = d->n_used};
+    const pn_prep same = {.source = PN_NONE, .update = {.from = PN_NONE}};
+    if (m.shared_up) emit_gated(b, il, m.shared_gate, m.shared_up, NULL, NULL, same);
+    emit_experts(b, il, &m);
+    if (m.shared_down) {
+        add_output(emit_matmul(b, il, hidden_prep(b, m.shared_down)), m.shared_down, NULL, false, value, 0);
+        b->pending.shared = value;
+    }
+    if (d->post_ffn_norm) b->pending.post_norm = pn_bind_vector(b, il, d->post_ffn_norm, d->n_embd, true);
+}
+
+void pn_emit_feed_forward(pn_builder *b, int32_t il)
+{
+    const float *norm = b->d.ffn_norm ? pn_bind_vector(b, il, b->d.ffn_norm, b->d.n_embd, true) : NULL;
+    if (b->status) return;
+    if (b->d.n_experts > 0) emit_mixture(b, il, norm);
+    else emit_dense(b, il, norm);
+}
+
+/* ---- ends ------------------------------------------------------------------------------------------------------------------------------- */
+
+/* A pruned head has fewer rows than the vocabulary and says in `output_ids` which token each row is. Returns its rows. */
+static int64_t head_rows(pn_builder *b)
+{
+    const pn_tensor *t = pn_gguf_tensor(b->g, "output_ids");
+    if (!t || b->status) return b->net->n_vocab;
+    if (t->type != PN_I32 || t->ne[1] != 1 || t->ne[0] < 1 || t->ne[0] > b->net->n_vocab) {
+        pn_build_fail(b, PINCH_ERR_FORMAT, "tensor 'output_ids' is no list of 1 to %d 32-bit token ids", (int)b->net->n_vocab);
+        return 0;
+    }
+    int32_t *ids = pn_arena_get(&b->net->arena, (uint64_t)t->ne[0], sizeof *ids);
+    if (!ids) pn_build_fail(b, PINCH_ERR_MEMORY, "out of memory for 'output_ids'");
+    else b->status = pn_gguf_read(b->g, t, 0, ids, t->bytes, b->err);
+    for (int64_t i = 0; !b->status && i < t->ne[0]; i++)
+        if (ids[i] < 0 || ids[i] >= b->net->n_vocab) pn_build_fail(b, PINCH_ERR_FORMAT, "tensor 'output_ids' holds %d, and the vocabulary has %d tokens", (int)ids[i], (int)b->net->n_vocab);
+    b->net->logit_ids = ids;
+    return t->ne[0];
+}
+
+static void bind_embedding(pn_builder *b)
+{
+    const pn_tensor *t = pn_gguf_tensor(b->g, "token_embd.weight");
+    if (b->status) return;
+    if (!t || t->ne[0] != b->d.n_embd || t->ne[1] != b->net->n_vocab || t->ne[2] != 1 || t->ne[3] != 1)
+        pn_build_fail(b, PINCH_ERR_FORMAT, "tensor 'token_embd.weight' is %s, and the metadata asks for %d x %d", t ? "of another shape" : "missing", (int)b->d.n_embd, (int)b->net->n_vocab);
+    else if (!pn_type_get((uint32_t)t->type)->dequantise)
+        pn_build_fail(b, PINCH_ERR_UNSUPPORTED, "tensor 'token_embd.weight' has type %s, which is no number to compute with", pn_type_get((uint32_t)t->type)->name);
+    b->net->embedding = t;
+    b->net->embedding_scale = b->d.embedding_scale;
+}
+
+void pn_emit_head(pn_builder *b)
+{
+    pn_plan *plan = &b->net->plan;
+    pn_step *s = pn_emit(b, &pn_step_settle, -1);
+    if (s) s->u.settle = pn_emit_prep(b, NULL, 0);
+    plan->head = plan->n_steps;
+    const int64_t rows = head_rows(b);
+    const bool own = !b->d.tied_always && pn_has_tensor(b, -1, "output.weight");
+    const pn_weight *w = pn_bind(b, -1, own ? "output.weight" : "token_embd.weight", b->d.n_embd, rows, true);
+    const float *norm = pn_bind_vector(b, -1, "output_norm.weight", b->d.n_embd, true), *bias = pn_bind_vector(b, -1, "output.bias", rows, false);
+    plan->logits = pn_emit_buffer(b, "logits", rows);
+    plan->n_logits = rows;
+    plan->n_embd = b->d.n_embd;
+    s = emit_matmul(b, -1, pn_emit_prep(b, norm, formats_of(&w, 1)));
+    add_output(s, w, bias, false, plan->logits, 0);
+    if (!s) return;
+    s->u.matmul.scale = b->d.logit_scale;
+    s->u.matmul.softcap = b->d.final_softcap;
+}
+
+void pn_emit_decoder(pn_builder *b)
+{
+    bind_embedding(b);
+    if (b->status) return;
+    pn_plan *plan = &b->net->plan;
+    plan->n_layers = b->d.n_layers;
+    plan->kv = pn_alloc_zero((uint64_t)plan->n_layers, sizeof *plan->kv);
+    if (!plan->kv) pn_build_fail(b, PINCH_ERR_MEMORY, "out of memory for %d layers", (int)plan->n_layers);
+    pn_emit_begin(b);
+    for (int32_t il = 0; il < b->d.n_layers && !b->status; il++) {
+        pn_emit_attention(b, il);
+        pn_emit_feed_forward(b, il);
+    }
+    pn_emit_head(b);
+}

@@ -1,0 +1,167 @@
+/* Hyper-parameters: typed, bounded reads with the architecture's prefix; the first error sticks. */
+#include "models/build.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+void pn_build_fail(pn_builder *b, pinch_status status, const char *format, ...)
+{
+    if (b->status) return;
+    char text[400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    b->status = pn_fail(b->err, status, "%s: %s", pn_gguf_name(b->g), text);
+}
+
+static void full_key(const pn_builder *b, const char *name, char key[160]) { snprintf(key, 160, "%s.%s", b->arch, name); }
+
+bool pn_meta_has(pn_builder *b, const char *name)
+{
+    char key[160];
+    full_key(b, name, key);
+    return pn_gguf_find(b->g, key) != NULL;
+}
+
+bool pn_meta_is_array(pn_builder *b, const char *name)
+{
+    char key[160];
+    full_key(b, name, key);
+    const pn_gguf_value *v = pn_gguf_find(b->g, key);
+    return v && v->kind == PN_GGUF_ARRAY;
+}
+
+/* The integer at `index` of key (a scalar serves every index). */
+static int64_t int_at(pn_builder *b, const char *name, uint64_t index, int64_t fallback, int64_t least, int64_t most)
+{
+    char key[160];
+    full_key(b, name, key);
+    if (b->status) return least;
+    const pn_gguf_value *v = pn_gguf_find(b->g, key);
+    if (!v) {
+        if (fallback == PN_REQUIRED) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata lacks '%s'", key);
+        return fallback == PN_REQUIRED ? least : fallback;
+    }
+    int64_t value;
+    if (!pn_gguf_int_at(v, v->kind == PN_GGUF_ARRAY ? index : 0, &value)) {
+        pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s' is no integer", key);
+        return least;
+    }
+    if (value < least || value > most) {
+        pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s' is %lld, outside %lld..%lld", key, (long long)value, (long long)least, (long long)most);
+        return least;
+    }
+    return value;
+}
+
+int64_t pn_meta_int(pn_builder *b, const char *name, int64_t fallback, int64_t least, int64_t most)
+{
+    if (!b->status && pn_meta_is_array(b, name)) {
+        pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.%s' is an array where one number is wanted", b->arch, name);
+        return least;
+    }
+    return int_at(b, name, 0, fallback, least, most);
+}
+
+int64_t pn_meta_layer_int(pn_builder *b, const char *name, int32_t layer, int64_t fallback, int64_t least, int64_t most)
+{
+    char key[160];
+    full_key(b, name, key);
+    const pn_gguf_value *v = pn_gguf_find(b->g, key);
+    if (v && v->kind == PN_GGUF_ARRAY && v->count != (uint64_t)b->d.n_layers) {
+        pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s' has %llu items for %d layers", key, (unsigned long long)v->count, (int)b->d.n_layers);
+        return least;
+    }
+    return int_at(b, name, (uint64_t)layer, fallback, least, most);
+}
+
+static float read_float(pn_builder *b, const char *name, double fallback, bool required)
+{
+    char key[160];
+    full_key(b, name, key);
+    if (b->status) return (float)fallback;
+    double value = fallback;
+    bool found = false;
+    const pinch_status st = pn_gguf_get_float(b->g, key, &value, &found, b->err);
+    if (st) b->status = st;
+    else if (!found && required) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata lacks '%s'", key);
+    else if (!isfinite(value)) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s' is not a finite number", key);
+    return (float)value;
+}
+
+float pn_meta_float(pn_builder *b, const char *name, double fallback) { return read_float(b, name, fallback, false); }
+float pn_meta_float_required(pn_builder *b, const char *name) { return read_float(b, name, 1.0, true); }
+
+bool pn_meta_bool(pn_builder *b, const char *name, bool fallback)
+{
+    char key[160];
+    full_key(b, name, key);
+    bool value = fallback, found = false;
+    if (b->status) return fallback;
+    b->status = pn_gguf_get_bool(b->g, key, &value, &found, b->err);
+    return value;
+}
+
+/* ---- the keys that all decoders share ------------------------------------------------------------------------------------------------- */
+
+static void describe_layer(pn_builder *b, int32_t il)
+{
+    pn_layer *l = &b->d.layers[il];
+    l->n_head = (int32_t)pn_meta_layer_int(b, "attention.head_count", il, PN_REQUIRED, 1, 4096);
+    l->n_head_kv = (int32_t)pn_meta_layer_int(b, "attention.head_count_kv", il, l->n_head, 1, 4096);
+    const int32_t head = b->d.n_embd / l->n_head;
+    l->d_k = (int32_t)pn_meta_int(b, "attention.key_length", head, 1, 4096);
+    l->d_v = (int32_t)pn_meta_int(b, "attention.value_length", head, 1, 4096);
+    l->n_ff = (int32_t)pn_meta_layer_int(b, "feed_forward_length", il, 0, 0, 1 << 20);
+    l->rope = PN_NONE;
+    if (b->status) return;
+    if (l->n_head % l->n_head_kv)
+        pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.attention.head_count' is %d, no multiple of the %d key-value heads", b->arch, (int)l->n_head, (int)l->n_head_kv);
+    else if (l->d_k == 0 || l->d_v == 0)
+        pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.embedding_length' of %d leaves no channels for %d heads", b->arch, (int)b->d.n_embd, (int)l->n_head);
+}
+
+static void describe_experts(pn_builder *b)
+{
+    pn_decoder *d = &b->d;
+    d->n_experts = (int32_t)pn_meta_int(b, "expert_count", 0, 0, PN_MAX_EXPERTS);
+    d->n_used = (int32_t)pn_meta_int(b, "expert_used_count", 0, d->n_experts ? 1 : 0, d->n_experts);
+    if (d->n_experts && !d->n_used) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata lacks '%s.expert_used_count', and there are %d experts", b->arch, (int)d->n_experts);
+    d->n_ff_expert = d->layers ? d->layers[0].n_ff : 0;
+}
+
+void pn_describe_decoder(pn_builder *b)
+{
+    pn_decoder *d = &b->d;
+    *d = (pn_decoder){.q_scale = 1.0f, .residual_scale = 1.0f, .embedding_scale = 1.0f, .logit_scale = 1.0f, .gate = PN_GATE_SILU, .attn_norm = "attn_norm.weight",
+                      .ffn_norm = "ffn_norm.weight"};
+    d->n_ctx_train = (int32_t)pn_meta_int(b, "context_length", PN_REQUIRED, 1, INT32_MAX);
+    d->n_embd = (int32_t)pn_meta_int(b, "embedding_length", PN_REQUIRED, 1, 1 << 20);
+    const int32_t n = (int32_t)pn_meta_int(b, "block_count", PN_REQUIRED, 1, PN_MAX_LAYERS);
+    d->eps = pn_meta_float_required(b, "attention.layer_norm_rms_epsilon");
+    if (!b->status && d->eps < 0) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.attention.layer_norm_rms_epsilon' is negative", b->arch);
+    if (b->status) return;
+    d->layers = pn_arena_get(&b->net->arena, (uint64_t)n, sizeof *d->layers);
+    if (!d->layers) {
+        pn_build_fail(b, PINCH_ERR_MEMORY, "out of memory for %d layers", (int)n);
+        return;
+    }
+    memset(d->layers, 0, (size_t)n * sizeof *d->layers);
+    d->n_layers = n;
+    for (int32_t il = 0; il < n && !b->status; il++) describe_layer(b, il);
+    describe_experts(b);
+    if (!b->status) d->q_scale = 1.0f / sqrtf((float)d->layers[0].d_k);
+}
+
+void pn_describe_windows(pn_builder *b, int32_t window, int32_t period)
+{
+    if (b->status || window <= 0) return;
+    const bool listed = pn_meta_is_array(b, "attention.sliding_window_pattern");
+    if (!listed) period = (int32_t)pn_meta_int(b, "attention.sliding_window_pattern", period, 0, PN_MAX_LAYERS);
+    for (int32_t il = 0; il < b->d.n_layers; il++) {
+        const bool slides = listed ? pn_meta_layer_int(b, "attention.sliding_window_pattern", il, 0, 0, 1) != 0 : period == 0 || il % period < period - 1;
+        if (slides) b->d.layers[il].window = window;
+    }
+}

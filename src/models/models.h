@@ -1,0 +1,61 @@
+/* models/models.h - architectures: one file each reads its hyper-parameters, binds its weights and emits its plan.
+ *
+ * Knows GGUF names, shapes and formulas; knows nothing of tokens, sessions or threads beyond what packing takes. */
+#ifndef PN_MODELS_H
+#define PN_MODELS_H
+
+#include "base/arena.h"
+#include "gguf/gguf.h"
+#include "graph/graph.h"
+
+typedef struct pn_weights_options {
+    uint32_t features;            /* of the CPU */
+    bool exact;                   /* dequantised weights against float activations */
+    bool use_mapping;
+    const pn_kernel *forced[PN_TYPE_COUNT]; /* by type; NULL: the best */
+    int32_t n_vocab;              /* entries of the token list */
+    pinch_callbacks callbacks;
+} pn_weights_options;
+
+/* A matrix of the plan and where it comes from. */
+typedef struct pn_source {
+    pn_weight weight;             /* what steps point to */
+    const pn_tensor *tensor;
+    int64_t first_row;            /* of a part of the tensor's rows */
+    bool mapped;
+    uint64_t bytes;               /* of all experts in their layout */
+    uint64_t offset;              /* in the resident block */
+    struct pn_source *next;
+} pn_source;
+
+typedef struct pn_network {
+    const char *arch;
+    pn_plan plan;
+    pn_arena arena;               /* sources and small vectors */
+    pn_source *first, *last;
+    int n_sources;
+    const pn_tensor *embedding;   /* rows are read from the file, one a token */
+    float embedding_scale;        /* 1: none */
+    const int32_t *logit_ids;     /* pruned head: row -> token id; NULL: rows are ids */
+    int32_t n_embd, n_vocab, n_ctx_train;
+    uint64_t resident_bytes, mapped_bytes;
+    uint8_t *resident;            /* one block of pages */
+    const uint8_t **maps;         /* [n_parts] */
+    const pn_gguf *g;             /* not owned */
+} pn_network;
+
+/* True if this build runs the architecture. */
+bool pn_arch_known(const char *arch);
+/* Name of the i-th architecture, NULL beyond the end. */
+const char *pn_arch_at(size_t i);
+
+/* Reads hyper-parameters, binds and checks every tensor, builds the plan, counts bytes; loads small vectors, no matrix. */
+pinch_status pn_network_build(pn_network *net, const pn_gguf *g, const pn_weights_options *options, pinch_error *err);
+/* Maps, reads and packs the matrices with the pool's threads. */
+pinch_status pn_network_load(pn_network *net, const pn_weights_options *options, pn_pool *pool, pinch_error *err);
+void pn_network_free(pn_network *net);
+/* Reads and dequantises a token's embedding, scaled, into out [n_embd]; `raw`: at least pn_network_raw_bytes. */
+pinch_status pn_network_embed(const pn_network *net, pinch_token token, void *raw, float *out, pinch_error *err);
+uint64_t pn_network_raw_bytes(const pn_network *net);
+
+#endif

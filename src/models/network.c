@@ -1,0 +1,65 @@
+/* A network: an architecture's plan with its weights. Builds it from a file, loads the matrices, reads embeddings. */
+#include "models/arch.h"
+
+#include <stdlib.h>
+
+static const pn_arch archs[] = {
+#define ARCH(name) {#name, pn_##name##_describe},
+#include "models/arch.def"
+#undef ARCH
+};
+
+const char *pn_arch_at(size_t i) { return i < PN_COUNT(archs) ? archs[i].name : NULL; }
+
+static const pn_arch *find_arch(pn_str name)
+{
+    for (size_t i = 0; i < PN_COUNT(archs); i++)
+        if (strlen(archs[i].name) == name.n && !memcmp(archs[i].name, name.p, name.n)) return &archs[i];
+    return NULL;
+}
+
+bool pn_arch_known(const char *arch) { return find_arch((pn_str){arch, strlen(arch)}) != NULL; }
+
+void pn_rotate_all(pn_builder *b, pn_rope_want want)
+{
+    const int table = pn_describe_rope(b, want);
+    for (int32_t il = 0; il < b->d.n_layers; il++) b->d.layers[il].rope = table;
+}
+
+pinch_status pn_network_build(pn_network *net, const pn_gguf *g, const pn_weights_options *options, pinch_error *err)
+{
+    *net = (pn_network){.g = g, .n_vocab = options->n_vocab};
+    pn_arena_init(&net->arena, UINT64_MAX);
+    pn_str name;
+    bool found;
+    pinch_status st = pn_gguf_get_string(g, "general.architecture", &name, &found, err);
+    if (st) return st;
+    if (!found) return pn_fail(err, PINCH_ERR_FORMAT, "%s: metadata lacks 'general.architecture'", pn_gguf_name(g));
+    const pn_arch *arch = find_arch(name);
+    if (!arch)
+        return pn_fail(err, PINCH_ERR_UNSUPPORTED, "%s: architecture '%.*s' is not one that this build runs (README lists them)", pn_gguf_name(g), (int)(name.n < 60 ? name.n : 60), name.p);
+    pn_builder b = {.g = g, .options = options, .net = net, .arch = arch->name, .err = err};
+    arch->describe(&b);
+    if (!b.status) pn_emit_decoder(&b);
+    net->arch = arch->name;
+    net->n_embd = b.d.n_embd;
+    net->n_ctx_train = b.d.n_ctx_train;
+    return b.status;
+}
+
+uint64_t pn_network_raw_bytes(const pn_network *net)
+{
+    uint64_t bytes = 0;
+    return pn_row_bytes(net->embedding->type, (uint64_t)net->n_embd, &bytes) ? bytes : 0;
+}
+
+pinch_status pn_network_embed(const pn_network *net, pinch_token token, void *raw, float *out, pinch_error *err)
+{
+    const uint64_t bytes = pn_network_raw_bytes(net);
+    const pinch_status st = pn_gguf_read(net->g, net->embedding, (uint64_t)token * bytes, raw, bytes, err);
+    if (st) return st;
+    pn_type_get((uint32_t)net->embedding->type)->dequantise(out, raw, net->n_embd);
+    if (net->embedding_scale != 1.0f)
+        for (int32_t i = 0; i < net->n_embd; i++) out[i] *= net->embedding_scale;
+    return PINCH_OK;
+}
