@@ -75,8 +75,12 @@ typedef enum pinch_activations {
     PINCH_ACTIVATIONS_F32 = 1 /* weights dequantised, activations float: exact and slow */
 } pinch_activations;
 
+struct pinch_session_options;
+
 typedef struct pinch_model_options {
     bool vocab_only;               /* open metadata and tokenizer, no weights */
+    bool plan_only;                /* check every tensor and plan, load nothing: pinch_session_plan works, sessions do not open */
+    const struct pinch_session_options *planned_session; /* NULL, or the session to come: what does not fit is refused before loading */
     bool use_mapping;              /* map weights that no kernel packs; off: read everything. Default on.
                                     * On: a file truncated while in use raises SIGBUS in the reader. */
     pinch_activations activations;

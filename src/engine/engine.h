@@ -1,0 +1,60 @@
+/* engine/engine.h - the structs behind include/pinch.h, and what tools of this repository may look at.
+ *
+ * Owns models (immutable once open) and sessions (one thread at a time), the memory plan, prefix reuse. Knows no terminal, network or
+ * file format. */
+#ifndef PN_ENGINE_H
+#define PN_ENGINE_H
+
+#include "graph/graph.h"
+#include "models/models.h"
+#include "sample/sample.h"
+#include "token/token.h"
+
+struct pinch_model {
+    pn_gguf *gguf;
+    pn_vocab *vocab;          /* NULL: the tokenizer is of a kind that nothing here runs; vocab_error says which */
+    pinch_error vocab_error;
+    bool has_network;         /* planned; loaded unless plan_only */
+    bool loaded;
+    pn_network network;
+    pn_weights_options weights;
+    pinch_callbacks callbacks;
+    const pn_ops *ops;
+    uint64_t memory_limit;    /* 0: what the system has */
+    uint64_t other_bytes;     /* vocabulary, metadata, small vectors, the program */
+    size_t longest_piece;     /* bytes that a token may show: its text, and a little for one that no map covers */
+    char arch[64];
+};
+
+typedef struct pn_text { /* of a sequence */
+    pinch_token *tokens;      /* [n_ctx], of positions 0 .. length-1 */
+    int32_t mark;             /* length before the call under way */
+} pn_text;
+
+struct pinch_session {
+    const pinch_model *model;
+    pinch_callbacks callbacks;
+    pn_pool *pool;
+    pn_state *state;
+    pn_run *run;
+    int n_threads, n_threads_batch;
+    int32_t n_ctx, n_batch, n_seq, n_out;
+    pn_text *texts;           /* [n_seq] */
+    pn_place *places;         /* [n_batch] */
+    int32_t *out_rows;        /* [n_batch]: rows of the batch whose logits are wanted */
+    uint8_t *raw;             /* one embedding row as the file holds it */
+    float *full_logits;       /* [n_vocab] for a pruned head; NULL: the run's rows are whole */
+    float *logits;            /* of the last row fed; NULL before */
+    char *text;               /* generate: text held back */
+    size_t text_capacity;
+};
+
+/* Stops may be this long; generate holds back that much text. */
+#define PN_MAX_STOP 1024
+#define PN_PIECE_SLACK 64
+
+/* Kernel that serves a tensor type in this model, for reports; NULL: none. */
+const pn_kernel *pn_model_kernel(const pinch_model *model, pn_type type);
+pinch_status pn_model_needs_vocab(const pinch_model *model, pinch_error *err);
+
+#endif

@@ -1,0 +1,219 @@
+/* Rows through the plan, and the text that each sequence holds. A call that fails or is stopped puts every sequence back to its mark. */
+#include "engine/engine.h"
+
+#include "base/cpu.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- checks -------------------------------------------------------------------------------------------------------------------------- */
+
+static pinch_status check_seq(const pinch_session *s, int32_t seq, pinch_error *err)
+{
+    if (seq >= 0 && seq < s->n_seq) return PINCH_OK;
+    return pn_fail(err, PINCH_ERR_ARGUMENT, "sequence %d is not in 0..%d", (int)seq, (int)s->n_seq - 1);
+}
+
+static pinch_status check_token(const pinch_session *s, pinch_token token, pinch_error *err)
+{
+    if (token >= 0 && token < s->model->network.n_vocab) return PINCH_OK;
+    return pn_fail(err, PINCH_ERR_ARGUMENT, "token %d is not in 0..%d", (int)token, (int)s->model->network.n_vocab - 1);
+}
+
+static pinch_status context_full(const pinch_session *s, int32_t seq, uint64_t wanted, pinch_error *err)
+{
+    return pn_fail(err, PINCH_ERR_CONTEXT, "context: sequence %d would hold %" PRIu64 " tokens, and %d fit; a longer context (-c) or a shorter text would help", (int)seq, wanted, (int)s->n_ctx);
+}
+
+/* ---- one batch ------------------------------------------------------------------------------------------------------------------------- */
+
+static int threads_for(const pinch_session *s, int32_t n_rows) { return n_rows == 1 ? s->n_threads : s->n_threads_batch; }
+
+/* A pruned head's row spread over the vocabulary; other rows as they are. */
+static float *whole_logits(pinch_session *s, int32_t row)
+{
+    const pn_network *net = &s->model->network;
+    float *from = pn_run_logits(s->run, row);
+    if (!net->logit_ids) return from;
+    for (int32_t i = 0; i < net->n_vocab; i++) s->full_logits[i] = -INFINITY;
+    for (int64_t i = 0; i < net->plan.n_logits; i++) s->full_logits[net->logit_ids[i]] = from[i];
+    return s->full_logits;
+}
+
+/* Embeds rows, places them at the end of their sequences and computes the trunk. */
+static pinch_status run_batch(pinch_session *s, const pinch_row *rows, int32_t n, pinch_error *err)
+{
+    for (int32_t i = 0; i < n; i++) {
+        const pinch_status st = pn_network_embed(&s->model->network, rows[i].token, s->raw, pn_run_stream(s->run, i), err);
+        if (st) return st;
+    }
+    for (int32_t i = 0; i < n; i++) {
+        pn_text *t = &s->texts[rows[i].seq];
+        s->places[i] = (pn_place){.seq = rows[i].seq, .position = pn_state_length(s->state, rows[i].seq)};
+        t->tokens[s->places[i].position] = rows[i].token;
+        pn_state_advance(s->state, rows[i].seq, 1);
+    }
+    pn_run_trunk(s->run, s->pool, threads_for(s, n), s->places, n);
+    return PINCH_OK;
+}
+
+/* Logits of the rows that want them, a few at a time. */
+static pinch_status hand_out(pinch_session *s, const pinch_row *rows, int32_t n, size_t first, pinch_row_fn fn, void *user, pinch_error *err)
+{
+    int32_t n_out = 0;
+    for (int32_t i = 0; i < n; i++)
+        if (rows[i].logits) s->out_rows[n_out++] = i;
+    for (int32_t done = 0; done < n_out; done += s->n_out) {
+        const int32_t m = (int32_t)pn_min64(s->n_out, n_out - done);
+        pn_run_head(s->run, s->pool, threads_for(s, m), s->out_rows + done, m);
+        for (int32_t i = 0; i < m; i++) {
+            s->logits = whole_logits(s, i);
+            if (fn && fn(user, first + (size_t)s->out_rows[done + i], s->logits, s->model->network.n_vocab)) return pn_fail(err, PINCH_ABORTED, "stopped by the caller");
+        }
+    }
+    return PINCH_OK;
+}
+
+/* ---- going back -------------------------------------------------------------------------------------------------------------------------- */
+
+/* Computes the tokens that a sequence already holds from its length up to n again. */
+static pinch_status replay(pinch_session *s, int32_t seq, int32_t n, pinch_error *err)
+{
+    pinch_row rows[64];
+    for (int32_t at = pn_state_length(s->state, seq); at < n;) {
+        const int32_t m = (int32_t)pn_min64(pn_min64(n - at, s->n_batch), (int64_t)PN_COUNT(rows));
+        for (int32_t i = 0; i < m; i++) rows[i] = (pinch_row){.token = s->texts[seq].tokens[at + i], .seq = seq};
+        const pinch_status st = run_batch(s, rows, m, err);
+        if (st) return st;
+        at += m;
+    }
+    return PINCH_OK;
+}
+
+/* To exactly n tokens; where a ring has lost what n needs, from the start again. */
+static pinch_status go_back(pinch_session *s, int32_t seq, int32_t n, pinch_error *err)
+{
+    pn_state_rewind(s->state, seq, pn_state_can_rewind(s->state, seq, n));
+    return replay(s, seq, n, err);
+}
+
+static void set_marks(pinch_session *s)
+{
+    for (int32_t i = 0; i < s->n_seq; i++) s->texts[i].mark = pn_state_length(s->state, i);
+}
+
+/* After a failure: a sequence that cannot even be computed again is left empty, which its position says. */
+static void restore(pinch_session *s)
+{
+    for (int32_t i = 0; i < s->n_seq; i++) {
+        if (pn_state_length(s->state, i) == s->texts[i].mark) continue;
+        if (go_back(s, i, s->texts[i].mark, NULL)) pn_state_rewind(s->state, i, 0);
+    }
+    s->logits = NULL;
+}
+
+/* ---- the API ------------------------------------------------------------------------------------------------------------------------------- */
+
+static bool stop_wanted(const pinch_session *s) { return s->callbacks.abort && s->callbacks.abort(s->callbacks.user); }
+
+static pinch_status eval_rows(pinch_session *s, const pinch_row *rows, size_t n, pinch_row_fn fn, void *user, pinch_error *err)
+{
+    for (size_t at = 0; at < n;) {
+        if (stop_wanted(s)) return pn_fail(err, PINCH_ABORTED, "stopped by the caller");
+        const int32_t m = (int32_t)pn_min64((int64_t)(n - at), s->n_batch);
+        pinch_status st = run_batch(s, rows + at, m, err);
+        if (!st) st = hand_out(s, rows + at, m, at, fn, user, err);
+        if (st) return st;
+        at += (size_t)m;
+        if (s->callbacks.progress) s->callbacks.progress(s->callbacks.user, "prompt", at, n);
+    }
+    return PINCH_OK;
+}
+
+pinch_status pinch_session_eval(pinch_session *s, const pinch_row *rows, size_t n, pinch_row_fn fn, void *user, pinch_error *err)
+{
+    set_marks(s);
+    for (size_t i = 0; i < n; i++) {
+        pinch_status st = check_seq(s, rows[i].seq, err);
+        if (!st) st = check_token(s, rows[i].token, err);
+        if (st) return st;
+        if (++s->texts[rows[i].seq].mark > s->n_ctx) return context_full(s, rows[i].seq, (uint64_t)s->texts[rows[i].seq].mark, err);
+    }
+    set_marks(s);
+    const pinch_status st = eval_rows(s, rows, n, fn, user, err);
+    if (st) restore(s);
+    return st;
+}
+
+/* Feeds tokens in pieces that fit on the stack; only the very last row computes logits. */
+static pinch_status feed_tokens(pinch_session *s, int32_t seq, const pinch_token *tokens, size_t n, pinch_error *err)
+{
+    pinch_row rows[512];
+    const size_t most = s->n_batch < (int32_t)PN_COUNT(rows) ? (size_t)s->n_batch : PN_COUNT(rows);
+    for (size_t at = 0; at < n;) {
+        const size_t m = n - at < most ? n - at : most;
+        for (size_t i = 0; i < m; i++) rows[i] = (pinch_row){.token = tokens[at + i], .seq = seq, .logits = at + i + 1 == n};
+        if (stop_wanted(s)) return pn_fail(err, PINCH_ABORTED, "stopped by the caller");
+        pinch_status st = run_batch(s, rows, (int32_t)m, err);
+        if (!st) st = hand_out(s, rows, (int32_t)m, at, NULL, NULL, err);
+        if (st) return st;
+        at += m;
+        if (n > 1 && s->callbacks.progress) s->callbacks.progress(s->callbacks.user, "prompt", at, n);
+    }
+    return PINCH_OK;
+}
+
+pinch_status pinch_session_feed(pinch_session *s, int32_t seq, const pinch_token *tokens, size_t n, pinch_error *err)
+{
+    pinch_status st = check_seq(s, seq, err);
+    for (size_t i = 0; i < n && !st; i++) st = check_token(s, tokens[i], err);
+    if (st) return st;
+    const int32_t length = pn_state_length(s->state, seq);
+    if (n > (size_t)(s->n_ctx - length)) return context_full(s, seq, (uint64_t)length + n, err);
+    set_marks(s);
+    st = feed_tokens(s, seq, tokens, n, err);
+    if (st) restore(s);
+    return st;
+}
+
+pinch_status pinch_session_truncate(pinch_session *s, int32_t seq, int32_t n, pinch_error *err)
+{
+    pinch_status st = check_seq(s, seq, err);
+    if (st) return st;
+    if (n < 0 || n > pn_state_length(s->state, seq))
+        return pn_fail(err, PINCH_ERR_ARGUMENT, "truncate: %d is not in 0..%d, what sequence %d holds", (int)n, (int)pn_state_length(s->state, seq), (int)seq);
+    set_marks(s);
+    st = go_back(s, seq, n, err);
+    if (st) restore(s);
+    return st;
+}
+
+pinch_status pinch_session_sync(pinch_session *s, int32_t seq, const pinch_token *tokens, size_t n, size_t *reused, pinch_error *err)
+{
+    pinch_status st = check_seq(s, seq, err);
+    if (!st && n == 0) st = pn_fail(err, PINCH_ERR_ARGUMENT, "sync: no tokens");
+    for (size_t i = 0; i < n && !st; i++) st = check_token(s, tokens[i], err);
+    if (!st && n > (size_t)s->n_ctx) st = context_full(s, seq, n, err);
+    if (st) return st;
+    const size_t length = (size_t)pn_state_length(s->state, seq), most = length < n - 1 ? length : n - 1;
+    size_t common = 0;
+    while (common < most && s->texts[seq].tokens[common] == tokens[common]) common++;
+    const int32_t keep = pn_state_can_rewind(s->state, seq, (int32_t)common);
+    /* Not restored on failure: the old text is gone once its tail is overwritten, and what remains is a prefix of both. */
+    pn_state_rewind(s->state, seq, keep);
+    set_marks(s);
+    st = feed_tokens(s, seq, tokens + keep, n - (size_t)keep, err);
+    if (st) restore(s);
+    if (!st && reused) *reused = (size_t)keep;
+    return st;
+}
+
+pinch_status pinch_session_copy(pinch_session *s, int32_t from, int32_t to, pinch_error *err)
+{
+    pinch_status st = check_seq(s, from, err);
+    if (!st) st = check_seq(s, to, err);
+    if (st || from == to) return st;
+    pn_state_copy(s->state, from, to);
+    memcpy(s->texts[to].tokens, s->texts[from].tokens, (size_t)pn_state_length(s->state, from) * sizeof(pinch_token));
+    return PINCH_OK;
+}

@@ -1,0 +1,214 @@
+#include "engine/engine.h"
+
+#include "base/cpu.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { DEFAULT_CONTEXT = 8192, LEAST_CONTEXT = 256, DEFAULT_BATCH = 512, ROWS_OUT = 8, MOST_SEQUENCES = 4096 };
+
+pinch_session_options pinch_session_options_default(void) { return (pinch_session_options){.type_k = PINCH_CACHE_F16, .type_v = PINCH_CACHE_F16}; }
+
+/* ---- the plan ---------------------------------------------------------------------------------------------------------------------------- */
+
+/* Options with every default filled in. */
+typedef struct chosen {
+    int32_t n_ctx, n_batch, n_seq;
+    int n_threads, n_threads_batch;
+    pinch_cache_type type_k, type_v;
+} chosen;
+
+static pinch_status check_range(const char *what, int64_t value, int64_t least, int64_t most, pinch_error *err)
+{
+    if (value >= least && value <= most) return PINCH_OK;
+    return pn_fail(err, PINCH_ERR_ARGUMENT, "%s: %lld is not in %lld..%lld", what, (long long)value, (long long)least, (long long)most);
+}
+
+static pinch_status choose(const pinch_model *m, const pinch_session_options *o, chosen *c, pinch_error *err)
+{
+    pn_topology topology;
+    *c = (chosen){.n_ctx = o->n_ctx, .n_batch = o->n_batch, .n_seq = o->n_seq ? o->n_seq : 1, .n_threads = o->n_threads, .n_threads_batch = o->n_threads_batch, .type_k = o->type_k, .type_v = o->type_v};
+    pn_topology_read(&topology);
+    int generation, prompt;
+    pn_threads_default(&topology, &generation, &prompt);
+    if (c->n_threads == 0) c->n_threads = generation;
+    if (c->n_threads_batch == 0) c->n_threads_batch = o->n_threads ? o->n_threads : prompt;
+    if (c->n_ctx == 0) c->n_ctx = (int32_t)pn_min64(m->network.n_ctx_train, DEFAULT_CONTEXT);
+    if (c->n_batch == 0) c->n_batch = (int32_t)pn_min64(DEFAULT_BATCH, c->n_ctx);
+    pinch_status st = check_range("context", c->n_ctx, 1, INT32_MAX / 4, err);
+    if (!st) st = check_range("batch", c->n_batch, 1, 1 << 16, err);
+    if (!st) st = check_range("sequences", c->n_seq, 1, MOST_SEQUENCES, err);
+    if (!st) st = check_range("threads", c->n_threads, 1, 64, err);
+    if (!st) st = check_range("threads for prompts", c->n_threads_batch, 1, 64, err);
+    if (!st) st = check_range("cache type of keys", (int64_t)c->type_k, 0, 2, err);
+    if (!st) st = check_range("cache type of values", (int64_t)c->type_v, 0, 2, err);
+    if (c->n_batch > c->n_ctx && c->n_seq == 1) c->n_batch = c->n_ctx;
+    return st;
+}
+
+static int most_threads(const chosen *c) { return c->n_threads > c->n_threads_batch ? c->n_threads : c->n_threads_batch; }
+
+static pn_state_options state_options(const pinch_model *m, const chosen *c)
+{
+    return (pn_state_options){.layers = m->network.plan.kv, .n_layers = m->network.plan.n_layers, .n_seq = c->n_seq, .n_ctx = c->n_ctx, .n_batch = c->n_batch, .type_k = c->type_k, .type_v = c->type_v};
+}
+
+static pn_run_options run_options(const pinch_model *m, const chosen *c, pn_state *state)
+{
+    return (pn_run_options){.plan = &m->network.plan, .ops = m->ops, .state = state, .n_batch = c->n_batch, .n_out = (int32_t)pn_min64(ROWS_OUT, c->n_batch), .n_ctx = c->n_ctx,
+                            .n_threads = most_threads(c)};
+}
+
+static uint64_t session_other_bytes(const pinch_model *m, const chosen *c)
+{
+    const uint64_t texts = (uint64_t)c->n_seq * (uint64_t)c->n_ctx * sizeof(pinch_token);
+    const uint64_t full = m->network.logit_ids ? (uint64_t)m->network.n_vocab * sizeof(float) : 0;
+    return texts + full + (uint64_t)c->n_batch * (sizeof(pn_place) + sizeof(int32_t)) + pn_network_raw_bytes(&m->network) + m->longest_piece + PN_MAX_STOP;
+}
+
+static bool count(const pinch_model *m, const chosen *c, pinch_memory_plan *p)
+{
+    const pn_state_options so = state_options(m, c);
+    const pn_run_options ro = run_options(m, c, NULL);
+    *p = (pinch_memory_plan){.weights_resident = m->network.resident_bytes, .weights_mapped = m->network.mapped_bytes, .n_ctx = c->n_ctx, .n_batch = c->n_batch, .n_seq = c->n_seq};
+    p->other = m->other_bytes + session_other_bytes(m, c);
+    if (!pn_state_bytes(&so, &p->kv) || !pn_run_bytes(&ro, &p->scratch)) return false;
+    uint64_t total;
+    const bool fits = pn_add(p->weights_resident, p->weights_mapped, &total) && pn_add(total, p->kv, &total) && pn_add(total, p->scratch, &total) && pn_add(total, p->other, &total);
+    p->total = total;
+    return fits;
+}
+
+/* What is available counts mapped pages as reclaimable, and weights that are loaded already as spent. */
+static uint64_t still_needed(const pinch_model *m, const pinch_memory_plan *p) { return p->kv + p->scratch + p->other + (m->loaded ? 0 : p->weights_resident); }
+
+static uint64_t still_available(const pinch_model *m)
+{
+    const uint64_t available = pn_memory_available(), spent = m->loaded ? m->network.resident_bytes : 0;
+    if (m->memory_limit == 0) return available;
+    const uint64_t rest = m->memory_limit > spent ? m->memory_limit - spent : 0;
+    return rest < available ? rest : available;
+}
+
+/* Without a stated context, halves it until the plan fits. False: not even the least does. */
+static bool shrink(const pinch_model *m, chosen *c, bool may_shrink, pinch_memory_plan *p)
+{
+    for (;;) {
+        const bool counted = count(m, c, p);
+        p->available = still_available(m);
+        if (counted && still_needed(m, p) <= p->available) return true;
+        if (!may_shrink || c->n_ctx / 2 < LEAST_CONTEXT) return false;
+        c->n_ctx /= 2;
+        if (c->n_batch > c->n_ctx) c->n_batch = c->n_ctx;
+    }
+}
+
+static pinch_status plan_session(const pinch_model *m, const pinch_session_options *o, chosen *c, pinch_memory_plan *p, pinch_error *err)
+{
+    if (!m->has_network) return pn_fail(err, PINCH_ERR_ARGUMENT, "%s was opened for its vocabulary only", pn_gguf_name(m->gguf));
+    const pinch_status st = choose(m, o, c, err);
+    if (st) return st;
+    if (shrink(m, c, o->n_ctx == 0, p)) return PINCH_OK;
+    return pn_fail(err, PINCH_ERR_MEMORY,
+                   "context %d, batch %d: %" PRIu64 " MiB needed (weights %" PRIu64 ", cache %" PRIu64 ", scratch %" PRIu64 ", other %" PRIu64 "), %" PRIu64
+                   " MiB available; a shorter context (-c), a smaller batch (-b) or a q8_0 cache (-ctk, -ctv) would help",
+                   (int)c->n_ctx, (int)c->n_batch, (still_needed(m, p) >> 20) + 1, m->loaded ? 0 : p->weights_resident >> 20, p->kv >> 20, p->scratch >> 20, p->other >> 20, p->available >> 20);
+}
+
+pinch_status pinch_session_plan(const pinch_model *m, const pinch_session_options *options, pinch_memory_plan *plan, pinch_error *err)
+{
+    const pinch_session_options o = options ? *options : pinch_session_options_default();
+    chosen c;
+    *plan = (pinch_memory_plan){0};
+    return plan_session(m, &o, &c, plan, err);
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------------------------------------------ */
+
+static pinch_status open_texts(pinch_session *s, pinch_error *err)
+{
+    const pn_network *net = &s->model->network;
+    s->texts = pn_alloc_zero((uint64_t)s->n_seq, sizeof *s->texts);
+    s->places = pn_alloc((uint64_t)s->n_batch, sizeof *s->places);
+    s->out_rows = pn_alloc((uint64_t)s->n_batch, sizeof *s->out_rows);
+    s->raw = pn_alloc(pn_network_raw_bytes(net), 1);
+    s->text_capacity = s->model->longest_piece + PN_MAX_STOP;
+    s->text = pn_alloc(s->text_capacity, 2); /* held text, and the same after a piece was added */
+    if (net->logit_ids) s->full_logits = pn_alloc((uint64_t)net->n_vocab, sizeof *s->full_logits);
+    bool ok = s->texts && s->places && s->out_rows && s->raw && s->text && (s->full_logits || !net->logit_ids);
+    for (int32_t i = 0; ok && i < s->n_seq; i++) {
+        s->texts[i].tokens = pn_alloc((uint64_t)s->n_ctx, sizeof *s->texts[i].tokens);
+        ok = s->texts[i].tokens != NULL;
+    }
+    return ok ? PINCH_OK : pn_fail_memory(err, "the text of a session", (uint64_t)s->n_seq * (uint64_t)s->n_ctx * sizeof(pinch_token));
+}
+
+static void log_context(const pinch_session *s, const pinch_session_options *o)
+{
+    const pn_network *net = &s->model->network;
+    char line[160];
+    if (!s->callbacks.log || o->n_ctx || s->n_ctx == net->n_ctx_train) return;
+    const bool memory = s->n_ctx < pn_min64(net->n_ctx_train, DEFAULT_CONTEXT);
+    snprintf(line, sizeof line, "context %d of the model's %d%s (-c sets it)", (int)s->n_ctx, (int)net->n_ctx_train, memory ? ": what the available memory allows" : "");
+    s->callbacks.log(s->callbacks.user, PINCH_LOG_INFO, line);
+}
+
+static pinch_status session_init(pinch_session *s, const chosen *c, pinch_error *err)
+{
+    s->n_ctx = c->n_ctx;
+    s->n_batch = c->n_batch;
+    s->n_seq = c->n_seq;
+    s->n_threads = c->n_threads;
+    s->n_threads_batch = c->n_threads_batch;
+    const pn_state_options so = state_options(s->model, c);
+    pinch_status st = open_texts(s, err);
+    if (!st) st = pn_state_open(&s->state, &so, err);
+    const pn_run_options ro = run_options(s->model, c, s->state);
+    s->n_out = ro.n_out;
+    if (!st) st = pn_run_open(&s->run, &ro, err);
+    if (!st) st = pn_pool_open(&s->pool, most_threads(c), err);
+    return st;
+}
+
+pinch_status pinch_session_open(pinch_session **out, pinch_model *m, const pinch_session_options *options, pinch_error *err)
+{
+    const pinch_session_options o = options ? *options : pinch_session_options_default();
+    chosen c;
+    pinch_memory_plan plan;
+    pinch_status st = plan_session(m, &o, &c, &plan, err);
+    if (!st && !m->loaded) st = pn_fail(err, PINCH_ERR_ARGUMENT, "%s was opened without its weights", pn_gguf_name(m->gguf));
+    if (st) return st;
+    pinch_session *s = pn_alloc_zero(1, sizeof *s);
+    if (!s) return pn_fail_memory(err, "a session", sizeof *s);
+    s->model = m;
+    s->callbacks = o.callbacks;
+    st = session_init(s, &c, err);
+    if (st) {
+        pinch_session_close(s);
+        return st;
+    }
+    log_context(s, &o);
+    *out = s;
+    return PINCH_OK;
+}
+
+void pinch_session_close(pinch_session *s)
+{
+    if (!s) return;
+    pn_pool_close(s->pool);
+    pn_run_close(s->run);
+    pn_state_close(s->state);
+    for (int32_t i = 0; s->texts && i < s->n_seq; i++) free(s->texts[i].tokens);
+    free(s->texts);
+    free(s->places);
+    free(s->out_rows);
+    free(s->raw);
+    free(s->text);
+    free(s->full_logits);
+    free(s);
+}
+
+int32_t pinch_session_n_ctx(const pinch_session *s) { return s->n_ctx; }
+int32_t pinch_session_position(const pinch_session *s, int32_t seq) { return seq < 0 || seq >= s->n_seq ? 0 : pn_state_length(s->state, seq); }
+float *pinch_session_logits(pinch_session *s) { return s->logits; }
