@@ -1,9 +1,12 @@
-/* Any options and any logits, NaN and infinities included: a sentence, or an id of the vocabulary; the same again after a reset. */
+/* Any options and any logits, NaN and infinities included: a sentence, or an id of the vocabulary, not suppressed and no NaN where there is
+ * another, the best where greedy; the same again after a reset. Vocabularies are shorter and longer than a sampler's list of candidates. */
 #include "fuzz.h"
 
 #include "sample/sample.h"
 
-enum { VOCAB = 24, STEPS = 12 };
+#include <math.h>
+
+enum { READ = 24, VOCAB = 3000, STEPS = 12, SUPPRESSED = 3 };
 
 static size_t piece(const void *ctx, pinch_token id, char *out, size_t capacity)
 {
@@ -44,13 +47,28 @@ static pinch_sampler_options any_options(const uint8_t **data, size_t *size)
     return o;
 }
 
-static void run(pn_sampler *s, const float *logits, pinch_token *out)
+/* Where no option changes single logits. */
+static void check_choice(const pinch_sampler_options *o, const float *logits, int32_t n_vocab, pinch_token id)
+{
+    const bool changed = o->repeat_penalty != 1 || o->frequency_penalty != 0 || o->presence_penalty != 0 || o->dry_multiplier != 0;
+    float best = -INFINITY;
+    for (int32_t i = 0; i < n_vocab; i++) {
+        if (i != SUPPRESSED && logits[i] > best) best = logits[i];
+    }
+    if ((changed && !o->mirostat) || !(best > -INFINITY)) return;
+    MUST(id != SUPPRESSED && logits[id] > -INFINITY);
+    const bool keeps_best = o->mirostat || (o->typical_p >= 1 && o->xtc_probability <= 0);
+    if (o->temperature <= 0 && keeps_best) MUST(logits[id] >= best);
+}
+
+static void run(pn_sampler *s, const pinch_sampler_options *o, const float *logits, int32_t n_vocab, pinch_token *out)
 {
     for (int i = 0; i < STEPS; i++) {
         float row[VOCAB];
-        memcpy(row, logits, sizeof row);
+        memcpy(row, logits, (size_t)n_vocab * sizeof *row);
         out[i] = pn_sampler_choose(s, row);
-        MUST(out[i] >= 0 && out[i] < VOCAB);
+        MUST(out[i] >= 0 && out[i] < n_vocab);
+        check_choice(o, logits, n_vocab, out[i]);
         pn_sampler_accept(s, out[i]);
     }
 }
@@ -58,18 +76,22 @@ static void run(pn_sampler *s, const float *logits, pinch_token *out)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const pinch_sampler_options options = any_options(&data, &size);
+    const pinch_token suppressed = SUPPRESSED;
     float logits[VOCAB];
-    for (int i = 0; i < VOCAB; i++) logits[i] = any_float(&data, &size);
+    for (int i = 0; i < READ; i++) logits[i] = any_float(&data, &size);
+    const uint8_t kind = fuzz_byte(&data, &size); /* the rest repeats what was read, exactly or not */
+    const int32_t n_vocab = kind % 2 ? VOCAB : READ;
+    for (int i = READ; i < n_vocab; i++) logits[i] = kind % 4 == 1 ? logits[i % READ] : logits[i % READ] - (float)(i % 97) * 0.125f;
     pn_sampler *s = NULL;
     pinch_error err = {0};
-    const pinch_status status = pn_sampler_open(&s, &options, VOCAB, 64, piece, NULL, NULL, 0, &err);
+    const pinch_status status = pn_sampler_open(&s, &options, n_vocab, 64, piece, NULL, &suppressed, 1, &err);
     MUST((status == PINCH_OK) == (s != NULL));
     MUST(status == PINCH_OK || err.message[0]);
     if (!s) return 0;
     pinch_token first[STEPS], again[STEPS];
-    run(s, logits, first);
+    run(s, &options, logits, n_vocab, first);
     pn_sampler_reset(s);
-    run(s, logits, again);
+    run(s, &options, logits, n_vocab, again);
     MUST(memcmp(first, again, sizeof first) == 0);
     pn_sampler_close(s);
     return 0;
