@@ -217,15 +217,22 @@ static pinch_status measure(pn_proof *proof, const pn_prove_options *options, co
     return PINCH_OK;
 }
 
+pinch_status pn_prove_kernel(pn_proof *proof, const pn_prove_options *options, const pn_kernel *kernel, pinch_error *err)
+{
+    *proof = (pn_proof){.name = kernel->name, .isa = kernel->isa, .kernel = kernel, .promise = kernel->promise, .held = true};
+    const pinch_status status = prove_shapes(proof, options, kernel, err);
+    if (status || !(options->seconds > 0)) return status;
+    return measure(proof, options, kernel, err);
+}
+
 pinch_status pn_prove(const pn_prove_options *options, pinch_error *err)
 {
     const pn_kernel *kernel;
     for (size_t i = 0; (kernel = pn_kernel_at(i)) != NULL; i++) {
         if ((kernel->needs & ~options->features) != 0 || !pn_prove_wanted(options, kernel->name)) continue;
-        pn_proof proof = {.name = kernel->name, .isa = kernel->isa, .kernel = kernel, .promise = kernel->promise, .held = true};
-        if (options->on_start) options->on_start(options->user, proof.name);
-        pinch_status status = prove_shapes(&proof, options, kernel, err);
-        if (!status && options->seconds > 0) status = measure(&proof, options, kernel, err);
+        pn_proof proof;
+        if (options->on_start) options->on_start(options->user, kernel->name);
+        const pinch_status status = pn_prove_kernel(&proof, options, kernel, err);
         if (status) return status;
         if (options->on_proof(options->user, &proof)) return PINCH_ABORTED;
     }

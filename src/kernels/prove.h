@@ -35,6 +35,8 @@ typedef struct pn_prove_options {
     void *user;
 } pn_prove_options;
 
+/* Proves one kernel, of kernels.def or not; fills *proof. `seconds` 0: no speed. */
+pinch_status pn_prove_kernel(pn_proof *proof, const pn_prove_options *options, const pn_kernel *kernel, pinch_error *err);
 /* Calls on_proof for each kernel, then for each operation, in the order of kernels.def. PINCH_ABORTED when stopped. A promise that is
  * broken is no error here: proof->held says so. */
 pinch_status pn_prove(const pn_prove_options *options, pinch_error *err);

@@ -220,6 +220,7 @@ typedef struct attention_shape {
     int d, n_q;
     int64_t n;
     int fill;
+    bool timed;
 } attention_shape;
 
 /* Bytes of a tile of K or of a row of V. */
@@ -279,7 +280,7 @@ static void attention_case(pn_proof *proof, bench *b, const struct attention_op 
     char what[120];
     snprintf(what, sizeof what, "d = %d, %d queries, n = %" PRId64 ", %s", s->d, s->n_q, s->n, pn_float_fill_name(s->fill));
     judge(proof, b, Y_FLOATS, got, wanted, y_bytes, 0, 0, what);
-    if (s->fill == 0 && s->d == 128 && s->n_q == 4 && s->n >= 4) measure(proof, b, op->call, &w, (double)positions * s->d * s->n_q);
+    if (s->timed) measure(proof, b, op->call, &w, (double)positions * s->d * s->n_q);
 }
 
 static void prove_attention_op(pn_proof *proof, bench *b, const struct attention_op *op)
@@ -290,12 +291,12 @@ static void prove_attention_op(pn_proof *proof, bench *b, const struct attention
     for (size_t i = 0; i < PN_COUNT(widths); i++)
         for (int n_q = 1; n_q <= max_q; n_q++)
             for (size_t j = 0; j < n_lengths; j++) {
-                attention_shape s = {widths[i], n_q, op->values ? positions[j] : (int64_t)j, (int)((i + (size_t)n_q + j) % pn_n_float_fills)};
+                attention_shape s = {widths[i], n_q, op->values ? positions[j] : (int64_t)j, (int)((i + (size_t)n_q + j) % pn_n_float_fills), false};
                 attention_case(proof, b, op, &s);
                 if (!b->options->thorough) continue;
                 for (s.fill = 0; s.fill < pn_n_float_fills; s.fill++) attention_case(proof, b, op, &s);
             }
-    const attention_shape measured = {128, 4, op->values ? 33 : max_tiles, 0};
+    const attention_shape measured = {128, 4, op->values ? 33 : max_tiles, 0, true};
     attention_case(proof, b, op, &measured);
 }
 
@@ -303,12 +304,27 @@ static void prove_attention_op(pn_proof *proof, bench *b, const struct attention
 
 enum { exact_columns = 5, exact_rows = 35 };
 
-static void exact_case(pn_proof *proof, bench *b, pn_type type, int64_t rows, int64_t k, int n_cols, int fill)
+static float call_exact(const pn_ops *ops, const operands *w)
 {
-    const pn_type_info *info = pn_type_get((uint32_t)type);
+    ops->exact(w->a, 0, w->n, w->y);
+    return 0;
+}
+
+typedef struct exact_shape {
+    pn_type type;
+    int64_t rows, k;
+    int n_cols, fill;
+    bool timed;
+} exact_shape;
+
+static void exact_case(pn_proof *proof, bench *b, const exact_shape *s)
+{
+    const pn_type_info *info = pn_type_get((uint32_t)s->type);
+    const int64_t rows = s->rows, k = s->k;
+    const int n_cols = s->n_cols, fill = s->fill;
     const size_t bytes = (size_t)(k / info->block) * info->bytes * (size_t)rows, y_bytes = (size_t)rows * (size_t)n_cols * sizeof(float);
     uint8_t *raw = pn_guarded_place(&b->a, bytes, 1);
-    pn_fill_weights(raw, type, rows * (k / info->block), fill % pn_n_weight_fills, &b->random);
+    pn_fill_weights(raw, s->type, rows * (k / info->block), fill % pn_n_weight_fills, &b->random);
     float *got = pn_guarded_place(&b->got, y_bytes, 4), *wanted = pn_guarded_place(&b->wanted, y_bytes, 4);
     const void *x[exact_columns];
     float *y_got[exact_columns], *y_wanted[exact_columns];
@@ -320,7 +336,7 @@ static void exact_case(pn_proof *proof, bench *b, pn_type type, int64_t rows, in
         y_wanted[c] = wanted + c * rows;
     }
     void *scratch = pn_guarded_place(&b->b, (size_t)pn_exact_scratch(k), 64);
-    pn_exact_mm e = {{raw, rows, k, x, y_got, n_cols}, type};
+    pn_exact_mm e = {{raw, rows, k, x, y_got, n_cols}, s->type};
     const int64_t cut = rows / 2 / PN_EXACT_ROWS * PN_EXACT_ROWS;
     if (cut > 0) b->ops->exact(&e, 0, cut, scratch);
     b->ops->exact(&e, cut, rows, scratch);
@@ -329,6 +345,8 @@ static void exact_case(pn_proof *proof, bench *b, pn_type type, int64_t rows, in
     char what[120];
     snprintf(what, sizeof what, "%s, %" PRId64 " x %" PRId64 ", %d columns, %s", info->name, rows, k, n_cols, pn_weight_fill_name(fill % pn_n_weight_fills));
     judge(proof, b, Y_FLOATS, got, wanted, y_bytes, 0, 0, what);
+    const operands w = {.a = &e, .y = scratch, .n = rows};
+    if (s->timed) measure(proof, b, call_exact, &w, (double)(rows * k * n_cols));
 }
 
 static void prove_exact(pn_proof *proof, bench *b)
@@ -341,9 +359,13 @@ static void prove_exact(pn_proof *proof, bench *b)
         if (!info || !info->dequantise) continue;
         const int64_t block = info->block, most = block == 1 ? 67 : max_k / block; /* blocks of a row */
         for (int round = 0; round < n_rounds; round++)
-            for (size_t i = 0; i < PN_COUNT(rows); i++, fill++)
-                exact_case(proof, b, (pn_type)id, rows[i], block * (1 + fill % most), 1 + fill % exact_columns, fill);
+            for (size_t i = 0; i < PN_COUNT(rows); i++, fill++) {
+                const exact_shape s = {(pn_type)id, rows[i], block * (1 + fill % most), 1 + fill % exact_columns, fill, false};
+                exact_case(proof, b, &s);
+            }
     }
+    const exact_shape measured = {PN_Q4_K, exact_rows, max_k, exact_columns, 0, true};
+    exact_case(proof, b, &measured);
 }
 
 /* ---- the table ---- */
