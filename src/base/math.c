@@ -60,7 +60,7 @@ static reduced reduce_exp(float x)
     return (reduced){r, q, bits_of(t) - PN_EXPF_MAGIC_BITS};
 }
 
-/* 0.79 ulp; denormal results 1.0 ulp */
+/* 0.90 ulp; denormal results 1.0 ulp */
 float pn_expf(float x)
 {
     x = PN_EXPF_LOW > x ? PN_EXPF_LOW : x;
@@ -72,6 +72,7 @@ float pn_expf(float x)
     return (p * exp2_of(h)) * exp2_of(e.i - h);
 }
 
+/* 2.5 ulp, near 0 too */
 float pn_tanhf(float x)
 {
     uint32_t u = bits_of(x);
@@ -86,8 +87,10 @@ float pn_tanhf(float x)
     return float_of(bits_of(e / (e + 2.0f)) | (u & 0x80000000u));
 }
 
+/* 2.5 ulp down to -87, then -0 */
 float pn_silu(float x) { return x / (1.0f + pn_expf(-x)); }
 
+/* 3 ulp from -1 up; below, where it vanishes, 1 ulp of x */
 float pn_gelu(float x)
 {
     float w = x * x;
@@ -109,6 +112,7 @@ static double polynomial(const double *c, int degree, double x)
     return y;
 }
 
+/* 1 ulp */
 double pn_exp(double x)
 {
     static const double c[] = {0x1p-1, 0x1.555555555555bp-3, 0x1.5555555555559p-5, 0x1.111111110ebf1p-7, 0x1.6c16c16c14e11p-10, 0x1.a01a01b3a29c6p-13,
@@ -122,6 +126,7 @@ double pn_exp(double x)
     return (p * exp2_of_double(h)) * exp2_of_double(i - h);
 }
 
+/* 1 ulp */
 double pn_log(double x)
 {
     /* 2 atanh(s) = 2s + s^3 * poly(s^2) */
@@ -147,6 +152,7 @@ double pn_log(double x)
 
 /* ---- single precision by way of double -------------------------------------------------------- */
 
+/* All of these: 0.501 ulp. */
 float pn_logf(float x) { return (float)pn_log((double)x); }
 
 float pn_powf(float x, float y) { return (float)pn_exp((double)y * pn_log((double)x)); }

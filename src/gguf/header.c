@@ -235,7 +235,7 @@ typedef struct chain {
 
 static bool advance(uint64_t *next, uint64_t bytes, uint64_t alignment)
 {
-    if (!pn_add(*next, bytes, next) || *next > INT64_MAX) return false;
+    if (!pn_add(*next, bytes, next) || *next > INT64_MAX - MAX_ALIGNMENT) return false;
     *next = pn_round_up(*next, alignment);
     return true;
 }
