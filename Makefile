@@ -83,6 +83,10 @@ $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(if $(filter-out fuzz,$(CONFIG)),$(B)/tests/fu
 	@mkdir -p $(@D)
 	$(CC) $(EXTRA) $(if $(filter fuzz,$(CONFIG)),-fsanitize=fuzzer) $(LINK) -o $@ $^ $(LIBS)
 
+# for cycle models: symbols stay
+$(B)/bench/%: $(B)/bench/%.o $(B)/libpinch.a
+	$(CC) $(EXTRA) -static -o $@ $^ $(LIBS)
+
 programs: $(TESTS) $(if $(filter asan,$(CONFIG)),$(FUZZERS)) $(B)/pinch ## every test program of a configuration
 fuzzers: $(FUZZERS)
 

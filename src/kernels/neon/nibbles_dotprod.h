@@ -1,0 +1,141 @@
+/* kernels/neon/nibbles_dotprod.h - the tiles of 4-bit formats with one scale per 32 columns, on cores with sdot. A packed block of 8 rows
+ * x 32 columns:
+ *
+ *   with minima (Q4_1)   8 half minima, 8 half scales, 4 pairs (dot.h), half 0 before half 1; nibbles are codes 0..15
+ *   without (Q4_0)       8 half scales, 4 pairs; nibbles are codes in two's complement, so that both unpack to 16 times the signed code
+ *                        without a subtraction; sums stay below 2^24 and lose the factor when they become float
+ *
+ * `minima` is a constant in every function here. */
+#ifndef PN_NEON_NIBBLES_DOTPROD_H
+#define PN_NEON_NIBBLES_DOTPROD_H
+
+#include "kernels/neon/dot.h"
+
+enum { NIBBLES_X_SCALES = 32 /* d and s of pn_act32 */ };
+
+/* Where the pairs begin in a block, and its size. */
+static inline int64_t nibbles_codes(bool minima) { return minima ? 32 : 16; }
+static inline int64_t nibbles_bytes(bool minima) { return nibbles_codes(minima) + 128; }
+
+static inline void nibbles_pack(uint8_t *dst, const tile_codes *t, bool minima)
+{
+    if (minima) memcpy(dst, t->m, 16);
+    dst += nibbles_codes(minima);
+    memcpy(dst - 16, t->d, 16);
+    for (int pair = 0; pair < 4; pair++)
+        for (int h = 0; h < 2; h++)
+            for (int i = 0; i < 16; i++)
+                dst[32 * pair + 16 * h + i] = (uint8_t)((dot_code(t, h, 2 * pair, i) & 15) | dot_code(t, h, 2 * pair + 1, i) << 4);
+}
+
+#define NIBBLES_LOW(d, raw)              \
+    do {                                 \
+        if (minima) V_AND(d, raw, mask); \
+        else V_SHL(d, raw, 4);           \
+    } while (0)
+#define NIBBLES_HIGH(d, raw)             \
+    do {                                 \
+        if (minima) V_USHR(d, raw, 4);   \
+        else V_AND(d, raw, mask);        \
+    } while (0)
+#define NIBBLES_CONVERT(d, a)            \
+    do {                                 \
+        if (minima) V_SCVTF(d, a);       \
+        else V_SCVTF_16(d, a);           \
+    } while (0)
+
+/* The float work of a block is done inside the next one. */
+static inline __attribute__((always_inline)) void nibbles_tile_1(const uint8_t *w, const uint8_t *x, int64_t k, float *y, bool minima)
+{
+    const int64_t block_bytes = nibbles_bytes(minima);
+    const uint8x16_t mask = vdupq_n_u8(minima ? 15 : 0xf0);
+    const float32x4_t zero = vdupq_n_f32(0);
+    uint8x16_t low[2], high[2], r[2], s[2], x0, x1, halves, offsets;
+    int32x4_t sum[2];
+    float32x4_t y0 = zero, y1 = zero, f0 = zero, f1 = zero, d0 = zero, d1 = zero, m0 = zero, m1 = zero, xs = zero, previous = zero;
+    w += nibbles_codes(minima);
+    V_LDR(s[0], w, 0);
+    V_LDR(s[1], w, 16);
+    V_LDR(r[0], w, 32);
+    V_LDR(r[1], w, 48);
+    V_LDR(x0, x, 0);
+    NIBBLES_LOW(low[0], s[0]);
+    NIBBLES_LOW(low[1], s[1]);
+    NIBBLES_HIGH(high[0], s[0]);
+    NIBBLES_HIGH(high[1], s[1]);
+    for (int64_t left = k / 32; left > 0; left--) {
+        const uint8_t *nw = dot_next(w, left, block_bytes), *nx = dot_next(x, left, sizeof(pn_act32));
+        V_ZERO(sum[0]);
+        V_ZERO(sum[1]);
+        DOT_PAIR(sum, low, high, x0, 0, r, s, w, 64, NIBBLES_LOW, NIBBLES_HIGH, V_LDR(x1, x, 16), V_FMLA(y0, f0, d0); V_FMLA(y1, f1, d1));
+        DOT_PAIR(sum, low, high, x0, 2, s, r, w, 96, NIBBLES_LOW, NIBBLES_HIGH, V_LDR(halves, w, -16), V_LDR(x0, nx, 0); V_LDR(xs, x, NIBBLES_X_SCALES));
+        if (minima) {
+            V_FMLA_LANE(y0, m0, previous, 1);
+            V_FMLA_LANE(y1, m1, previous, 1);
+            V_LDR(offsets, w, -32);
+            previous = xs;
+        }
+        DOT_PAIR(sum, low, high, x1, 0, r, s, nw, 0, NIBBLES_LOW, NIBBLES_HIGH, V_FCVTL(d0, halves), V_FCVTL2(d1, halves));
+        if (minima) {
+            V_FCVTL(m0, offsets);
+            V_FCVTL2(m1, offsets);
+        }
+        DOT_PAIR(sum, low, high, x1, 2, s, r, nw, 32, NIBBLES_LOW, NIBBLES_HIGH, V_FMUL_LANE(d0, d0, xs, 0), V_FMUL_LANE(d1, d1, xs, 0));
+        NIBBLES_CONVERT(f0, sum[0]);
+        NIBBLES_CONVERT(f1, sum[1]);
+        w = nw;
+        x = nx;
+    }
+    y0 = vfmaq_f32(y0, f0, d0);
+    y1 = vfmaq_f32(y1, f1, d1);
+    vst1q_f32(y, minima ? vfmaq_laneq_f32(y0, m0, previous, 1) : y0);
+    vst1q_f32(y + 4, minima ? vfmaq_laneq_f32(y1, m1, previous, 1) : y1);
+}
+
+static inline __attribute__((always_inline)) void nibbles_tile_4(const uint8_t *w, const uint8_t *const x[TILE_COLS], int64_t k, float *out, bool minima)
+{
+    const int64_t block_bytes = nibbles_bytes(minima);
+    const uint8x16_t mask = vdupq_n_u8(minima ? 15 : 0xf0);
+    uint8x16_t low[2], high[2], r[2], v[4], halves;
+    int32x4_t sum[8];
+    float32x4_t y[8], d0, d1;
+    const uint8_t *row[4] = {x[0], x[1], x[2], x[3]};
+    for (int j = 0; j < 8; j++) y[j] = vdupq_n_f32(0);
+    w += nibbles_codes(minima);
+    V_LDR(r[0], w, 0);
+    V_LDR(r[1], w, 16);
+    NIBBLES_LOW(low[0], r[0]);
+    NIBBLES_LOW(low[1], r[1]);
+    NIBBLES_HIGH(high[0], r[0]);
+    NIBBLES_HIGH(high[1], r[1]);
+    V_LDR(r[0], w, 32);
+    V_LDR(r[1], w, 48);
+    for (int j = 0; j < 4; j++) V_LDR(v[j], row[j], 0);
+    for (int64_t left = k / 32; left > 0; left--) {
+        const uint8_t *nw = dot_next(w, left, block_bytes);
+        const int64_t step = left > 1 ? (int64_t)sizeof(pn_act32) : 0;
+        const uint8_t *next[4] = {row[0] + step, row[1] + step, row[2] + step, row[3] + step};
+        DOT_ZERO_8(sum);
+        DOT_PAIR_4(sum, low, high, v, 0, r, w, 64, NIBBLES_LOW, NIBBLES_HIGH);
+        DOT_PAIR_4_RELOAD(sum, low, high, v, 2, r, w, 96, NIBBLES_LOW, NIBBLES_HIGH, row, 16);
+        DOT_PAIR_4(sum, low, high, v, 0, r, nw, 0, NIBBLES_LOW, NIBBLES_HIGH);
+        V_LDR(halves, w, -16);
+        DOT_PAIR_4_RELOAD(sum, low, high, v, 2, r, nw, 32, NIBBLES_LOW, NIBBLES_HIGH, next, 0);
+        V_FCVTL(d0, halves);
+        V_FCVTL2(d1, halves);
+        DOT_SCALE_2(y, sum, 0, d0, d1, row[0], row[1], NIBBLES_CONVERT);
+        DOT_SCALE_2(y, sum, 2, d0, d1, row[2], row[3], NIBBLES_CONVERT);
+        if (minima) {
+            V_LDR(halves, w, -32);
+            V_FCVTL(d0, halves);
+            V_FCVTL2(d1, halves);
+            DOT_MINIMUM_2(y, 0, d0, d1, row[0], row[1]);
+            DOT_MINIMUM_2(y, 2, d0, d1, row[2], row[3]);
+        }
+        w = nw;
+        for (int j = 0; j < 4; j++) row[j] = next[j];
+    }
+    for (int j = 0; j < 8; j++) vst1q_f32(out + 4 * j, y[j]);
+}
+
+#endif

@@ -1,0 +1,226 @@
+/* kernels/neon/q6_k_dotprod.c - Q6_K on cores with sdot. A packed super-block of 8 rows x 256 columns, 1680 bytes, no growth:
+ *
+ *     0  8 half d
+ *    16  16 sub-blocks of 16 columns: 8 signed scales
+ *   144  16 sub-blocks: half 0, half 1: 3 vectors that hold the 4 vectors (dot.h) of quads 0..3
+ *
+ * Codes are two's complement. The three bytes hold codes of quads 0, 1, 2 in bits 2-7; the code of quad 3 lies in their bits 0-1, its top
+ * bits in the first. So all four unpack to 4 times the signed code in 6 operations; float conversion takes the factor away.
+ * Knows nothing of other formats. */
+#include "kernels/neon/dot.h"
+
+enum { SCALES = 16, CODES = 144, SUB_BYTES = 96, BLOCK_BYTES = CODES + 16 * SUB_BYTES, X_D = 320 };
+
+_Static_assert(offsetof(pn_act256, d) == X_D, "the code below counts on it");
+
+static void pack_block(uint8_t *dst, const uint8_t *src, uint64_t row_bytes, int64_t n_valid)
+{
+    tile_codes t;
+    tile_read(&t, pn_codes_q6_k, true, src, row_bytes, n_valid);
+    memcpy(dst, t.d, 16);
+    for (int j = 0; j < 16; j++)
+        for (int r = 0; r < TILE_ROWS; r++) dst[SCALES + 8 * j + r] = (uint8_t)t.row[r].scale[j];
+    for (int j = 0; j < 16; j++)
+        for (int h = 0; h < 2; h++)
+            for (int i = 0; i < 16; i++) {
+                const int fourth = dot_code(&t, h, 4 * j + 3, i) & 63;
+                for (int v = 0; v < 3; v++)
+                    dst[CODES + SUB_BYTES * j + 48 * h + 16 * v + i] = (uint8_t)(dot_code(&t, h, 4 * j + v, i) << 2 | (fourth >> (4 - 2 * v) & 3));
+            }
+}
+
+#define SIGNED_6(d, raw) V_AND(d, raw, six_bits)
+
+/* The first sub-block: a[4] from r[3], which is spent. */
+#define UNPACK(a, r)           \
+    do {                       \
+        SIGNED_6((a)[0], (r)[0]); \
+        SIGNED_6((a)[1], (r)[1]); \
+        SIGNED_6((a)[2], (r)[2]); \
+        V_SLI((r)[2], (r)[1], 2); \
+        V_SLI((r)[2], (r)[0], 4); \
+        V_SHL((a)[3], (r)[2], 2); \
+    } while (0)
+#define LOAD_3(r, p, off)          \
+    do {                           \
+        V_LDR((r)[0], p, off);     \
+        V_LDR((r)[1], p, (off) + 16); \
+        V_LDR((r)[2], p, (off) + 32); \
+    } while (0)
+
+/* The sub-block in a[4], b[4] (halves 0 and 1) meets x; the next, raw in r[3], s[3], is unpacked in their place; the next but one is
+ * loaded. Quads in the order 1, 0, 2, 3: the raw vectors then have the longest time to arrive. */
+#define SUB(sum, x, from, off, fill_1, fill_2, fill_3) \
+    do {                                               \
+        V_SDOT((sum)[0], a[1], x, 1);                  \
+        V_SDOT((sum)[1], b[1], x, 1);                  \
+        SIGNED_6(a[1], r[1]);                          \
+        SIGNED_6(b[1], s[1]);                          \
+        fill_1;                                        \
+        V_SDOT((sum)[0], a[0], x, 0);                  \
+        V_SDOT((sum)[1], b[0], x, 0);                  \
+        SIGNED_6(a[0], r[0]);                          \
+        SIGNED_6(b[0], s[0]);                          \
+        fill_2;                                        \
+        V_SDOT((sum)[0], a[2], x, 2);                  \
+        V_SDOT((sum)[1], b[2], x, 2);                  \
+        SIGNED_6(a[2], r[2]);                          \
+        SIGNED_6(b[2], s[2]);                          \
+        V_SLI(r[2], r[1], 2);                          \
+        V_SLI(s[2], s[1], 2);                          \
+        V_SDOT((sum)[0], a[3], x, 3);                  \
+        V_LDR(r[1], from, (off) + 16);                 \
+        V_SDOT((sum)[1], b[3], x, 3);                  \
+        V_LDR(s[1], from, (off) + 64);                 \
+        fill_3;                                        \
+        V_SLI(r[2], r[0], 4);                          \
+        V_SLI(s[2], s[0], 4);                          \
+        V_LDR(r[0], from, off);                        \
+        V_LDR(s[0], from, (off) + 48);                 \
+        V_SHL(a[3], r[2], 2);                          \
+        V_SHL(b[3], s[2], 2);                          \
+        V_LDR(r[2], from, (off) + 32);                 \
+        V_LDR(s[2], from, (off) + 80);                 \
+    } while (0)
+
+static void tile_1(const uint8_t *w, const uint8_t *x, int64_t k, float *y)
+{
+    const uint8x16_t six_bits = vdupq_n_u8(0xfc);
+    uint8x16_t a[4], b[4], r[3], s[3], x0, x1, halves, bytes;
+    int16x8_t even, odd;
+    int32x4_t p[2], q[2], i0, i1, t0 = vdupq_n_s32(0), t1 = t0, t2 = t0, t3 = t0;
+    float32x4_t y0 = vdupq_n_f32(0), y1 = y0, d0, d1, da;
+    LOAD_3(r, w, CODES);
+    LOAD_3(s, w, CODES + 48);
+    UNPACK(a, r);
+    UNPACK(b, s);
+    LOAD_3(r, w, CODES + SUB_BYTES);
+    LOAD_3(s, w, CODES + SUB_BYTES + 48);
+    for (int64_t left = k / 256; left > 0; left--) {
+        const uint8_t *nw = dot_next(w, left, BLOCK_BYTES), *codes = w + CODES;
+        V_ZERO(i0);
+        V_ZERO(i1);
+        V_ZERO(q[0]);
+        V_ZERO(q[1]);
+        V_LDR(x0, x, 0);
+        for (int j = 0; j < 8; j++) { /* sub-blocks 2j and 2j + 1 */
+            const uint8_t *ahead = j < 7 ? codes + 2 * SUB_BYTES : nw + CODES;
+            V_LDR(bytes, w + 16 * j, SCALES);
+            V_ZERO(p[0]);
+            V_ZERO(p[1]);
+            V_LDR(x1, x + 32 * j, 16);
+            SUB(p, x0, ahead, 0, V_MLA_4S(i0, q[0], t2), V_MLA_4S(i1, q[1], t3), V_SXTL_8H(even, bytes); V_ZERO(q[0]); V_SXTL2_8H(odd, bytes); V_ZERO(q[1]));
+            V_LDR(x0, x + 32 * j, 32);
+            SUB(q, x1, ahead, SUB_BYTES, V_SXTL_4S(t0, even); V_SXTL2_4S(t1, even), V_SXTL_4S(t2, odd); V_SXTL2_4S(t3, odd),
+                V_MLA_4S(i0, p[0], t0); V_MLA_4S(i1, p[1], t1));
+            codes = ahead;
+        }
+        V_LDR(halves, w, 0);
+        V_LDR_S(da, x, X_D);
+        V_MLA_4S(i0, q[0], t2);
+        V_MLA_4S(i1, q[1], t3);
+        V_FCVTL(d0, halves);
+        V_FCVTL2(d1, halves);
+        V_SCVTF_4(i0, i0);
+        V_SCVTF_4(i1, i1);
+        V_FMUL_LANE(d0, d0, da, 0);
+        V_FMUL_LANE(d1, d1, da, 0);
+        V_FMLA(y0, i0, d0);
+        V_FMLA(y1, i1, d1);
+        w = nw;
+        x += sizeof(pn_act256);
+    }
+    vst1q_f32(y, y0);
+    vst1q_f32(y + 4, y1);
+}
+
+/* ---- 8 rows x 4 columns ---- */
+
+#define WEIGH_2(h, c, t)                                         \
+    V_MLA_4S(sum[2 * (c) + (h)], dot[2 * (c) + (h)], t);         \
+    V_MLA_4S(sum[2 * (c) + 2 + (h)], dot[2 * (c) + 2 + (h)], t)
+#define ZERO_4(h)         \
+    V_ZERO(dot[0 + (h)]); \
+    V_ZERO(dot[2 + (h)]); \
+    V_ZERO(dot[4 + (h)]); \
+    V_ZERO(dot[6 + (h)])
+
+/* Half h of the sub-block, in a[4]; the next half, raw in r[3], is unpacked in its place; the next but one is loaded. Meanwhile the sums of
+ * the other half are weighted with its scales t. LAST: the activations' last use. */
+#define HALF(h, t, from, off, LAST)        \
+    do {                                   \
+        DOT_COLUMNS(dot, h, a[1], v, 1);   \
+        SIGNED_6(a[1], r[1]);              \
+        WEIGH_2(1 - (h), 0, t);            \
+        DOT_COLUMNS(dot, h, a[0], v, 0);   \
+        SIGNED_6(a[0], r[0]);              \
+        WEIGH_2(1 - (h), 2, t);            \
+        DOT_COLUMNS(dot, h, a[2], v, 2);   \
+        SIGNED_6(a[2], r[2]);              \
+        V_SLI(r[2], r[1], 2);              \
+        V_LDR(r[1], from, (off) + 16);     \
+        LAST;                              \
+        V_SLI(r[2], r[0], 4);              \
+        V_LDR(r[0], from, off);            \
+        ZERO_4(1 - (h));                   \
+        V_SHL(a[3], r[2], 2);              \
+        V_LDR(r[2], from, (off) + 32);     \
+    } while (0)
+
+#define HALF_0(t, from, off) HALF(0, t, from, off, DOT_COLUMNS(dot, 0, a[3], v, 3))
+#define HALF_1(t, from, off, rows, x_off) HALF(1, t, from, off, DOT_COLUMNS_RELOAD(dot, 1, a[3], v, 3, rows, x_off))
+
+/* Scales of halves 0 and 1 from 8 bytes. */
+#define SCALES_OF(t_0, t_1, p)  \
+    V_LDR_D(t_0, p, SCALES);    \
+    V_SXTL_8H(t_0, t_0);        \
+    V_SXTL2_4S(t_1, t_0);       \
+    V_SXTL_4S(t_0, t_0)
+
+/* y = fma(float(I), d*da, y), halves 0 and 1 */
+static inline void finish_column(float *y, int32x4_t i0, int32x4_t i1, float32x4_t d0, float32x4_t d1, const uint8_t *da)
+{
+    float32x4_t s;
+    V_LDR_S(s, da, 0);
+    vst1q_f32(y, vfmaq_f32(vld1q_f32(y), vcvtq_n_f32_s32(i0, 2), vmulq_laneq_f32(d0, s, 0)));
+    vst1q_f32(y + 4, vfmaq_f32(vld1q_f32(y + 4), vcvtq_n_f32_s32(i1, 2), vmulq_laneq_f32(d1, s, 0)));
+}
+
+static void tile_4(const uint8_t *w, const uint8_t *const x[TILE_COLS], int64_t k, float *y)
+{
+    const uint8x16_t six_bits = vdupq_n_u8(0xfc);
+    uint8x16_t a[4], r[3], v[4], halves;
+    int32x4_t sum[8], dot[8], t0, t1;
+    float32x4_t d0, d1;
+    const uint8_t *row[4] = {x[0], x[1], x[2], x[3]};
+    memset(y, 0, TILE_COLS * TILE_ROWS * sizeof *y);
+    LOAD_3(r, w, CODES);
+    UNPACK(a, r);
+    LOAD_3(r, w, CODES + 48);
+    for (int j = 0; j < 4; j++) V_LDR(v[j], row[j], 0);
+    DOT_ZERO_8(dot);
+    V_ZERO(t1);
+    for (int64_t left = k / 256; left > 0; left--) {
+        const uint8_t *nw = dot_next(w, left, BLOCK_BYTES), *codes = w + CODES;
+        const int64_t step = left > 1 ? (int64_t)sizeof(pn_act256) - 240 : -240;
+        DOT_ZERO_8(sum);
+        for (int j = 0; j < 16; j++) {
+            const uint8_t *ahead = j < 15 ? codes + SUB_BYTES : nw + CODES;
+            for (int c = 0; c < 4; c++) row[c] += j < 15 ? 16 : step;
+            HALF_0(t1, ahead, 0);
+            SCALES_OF(t0, t1, w + 8 * j);
+            HALF_1(t0, ahead, 48, row, 0);
+            codes = ahead;
+        }
+        V_LDR(halves, w, 0);
+        WEIGH_2(1, 0, t1);
+        WEIGH_2(1, 2, t1);
+        ZERO_4(1);
+        V_FCVTL(d0, halves);
+        V_FCVTL2(d1, halves);
+        for (int c = 0; c < 4; c++) finish_column(y + 8 * c, sum[2 * c], sum[2 * c + 1], d0, d1, row[c] - step + (X_D - 240));
+        w = nw;
+    }
+}
+
+TILE_KERNEL(q6_k, dotprod, 256, 210, BLOCK_BYTES)
