@@ -1,0 +1,67 @@
+/* token/strings.h - a string array of a GGUF file, indexed: string by number and number by string, without a copy of any string.
+ *
+ * Knows nothing of tokens. A slot of the hash table is 32 bits: the number + 1 in the low ones and, in what is left, bits of the hash, so that most
+ * strings that are not there are refused without a look at the file's bytes. */
+#ifndef PN_TOKEN_STRINGS_H
+#define PN_TOKEN_STRINGS_H
+
+#include "gguf/gguf.h"
+#include "token/text.h"
+
+typedef struct pn_strings {
+    const char *data; /* of the array: u64 length and bytes of each string */
+    uint32_t *offset; /* of each string's bytes */
+    uint32_t *slot;   /* 0: free */
+    uint32_t n, mask, number_mask;
+    uint64_t probes;  /* steps taken while building; see pn_strings_add */
+} pn_strings;
+
+enum { PN_STRINGS_MAX = 1 << 24 };
+
+/* Reads the array's lengths and makes an empty table. `key` is for sentences. */
+pinch_status pn_strings_open(pn_strings *s, const pn_gguf_value *array, const char *key, pinch_error *err);
+void pn_strings_close(pn_strings *s); /* a zeroed one is fine */
+uint64_t pn_strings_bytes(const pn_strings *s);
+
+static inline pn_str pn_strings_at(const pn_strings *s, uint32_t i)
+{
+    const char *p = s->data + s->offset[i];
+    const unsigned char *n = (const unsigned char *)p - 8; /* the high half was checked to be 0 */
+    return (pn_str){p, n[0] | (uint32_t)n[1] << 8 | (uint32_t)n[2] << 16 | (uint32_t)n[3] << 24};
+}
+
+/* A key is a string, or two strings that stand in the file with one space between: hash and comparison take the parts as they are. */
+typedef struct pn_key {
+    pn_str left, right; /* right.p NULL: left alone */
+    uint64_t hash;
+} pn_key;
+static inline pn_key pn_key_of(pn_str text) { return (pn_key){text, {NULL, 0}, pn_text_hash(text.p, text.n)}; }
+static inline pn_key pn_key_of_pair(pn_str left, uint64_t left_hash, pn_str right, uint64_t right_hash)
+{
+    return (pn_key){left, right, pn_hash_step(left_hash, right_hash)};
+}
+static inline bool pn_key_is(const pn_key *key, pn_str text)
+{
+    if (!key->right.p) return text.n == key->left.n && memcmp(text.p, key->left.p, text.n) == 0;
+    return text.n == key->left.n + 1 + key->right.n && memcmp(text.p, key->left.p, key->left.n) == 0 && text.p[key->left.n] == ' ' &&
+           memcmp(text.p + key->left.n + 1, key->right.p, key->right.n) == 0;
+}
+static inline uint32_t pn_strings_tag(const pn_strings *s, uint64_t hash) { return (uint32_t)(hash >> 32) & ~s->number_mask; }
+
+/* The number of the string, -1: none. */
+static inline int32_t pn_strings_find(const pn_strings *s, const pn_key *key)
+{
+    const uint32_t tag = pn_strings_tag(s, key->hash);
+    for (uint32_t at = (uint32_t)key->hash & s->mask;; at = (at + 1) & s->mask) {
+        const uint32_t slot = s->slot[at];
+        if (!slot) return -1;
+        if ((slot & ~s->number_mask) != tag) continue;
+        const uint32_t i = (slot & s->number_mask) - 1;
+        if (pn_key_is(key, pn_strings_at(s, i))) return (int32_t)i;
+    }
+}
+/* Makes string i findable under `key`. *earlier: the number that already is, else -1 (then i is in). False: strings chosen to collide
+ * have cost more steps than any real file does, so that opening would take quadratic time. */
+bool pn_strings_add(pn_strings *s, uint32_t i, const pn_key *key, int32_t *earlier);
+
+#endif
