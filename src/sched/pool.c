@@ -115,12 +115,13 @@ static void gate_wait(gate *g, uint32_t turn, bool spin)
 
 void pn_pool_barrier(pn_pool *pool)
 {
-    if (pool->n_active == 1) {
+    const int n = pool->n_active; /* before arriving: once all have, thread 0 may begin a run of another n */
+    if (n == 1) {
         atomic_fetch_add_explicit(&pool->barrier.turn, 1, memory_order_relaxed);
         return;
     }
     const uint32_t turn = atomic_load_explicit(&pool->barrier.turn, memory_order_relaxed);
-    if (atomic_fetch_add_explicit(&pool->arrived, 1, memory_order_acq_rel) + 1 < pool->n_active) {
+    if (atomic_fetch_add_explicit(&pool->arrived, 1, memory_order_acq_rel) + 1 < n) {
         gate_wait(&pool->barrier, turn, pool->spin);
         return;
     }
