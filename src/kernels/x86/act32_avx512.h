@@ -24,16 +24,10 @@ static uint64_t group_bytes(int64_t k)
 PN_INLINE size_t scales_at(int64_t b) { return (size_t)b / HEAD_BLOCKS * UNIT_BYTES + (size_t)b % HEAD_BLOCKS * 32; }
 PN_INLINE size_t codes_at(int64_t b) { return (size_t)b / HEAD_BLOCKS * UNIT_BYTES + 64 + (size_t)b % HEAD_BLOCKS * CODE_BYTES; }
 
-/* What the integer sum starts at: minus offset * sum of the activations. */
-PN_INLINE __m512i start(const uint8_t *x)
-{
-#if HAS_MIN
-    (void)x;
-    return _mm512_setzero_si512();
-#else
-    return _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_slli_epi32(splat_i32(x + offsetof(pn_act32, sum)), OFFSET_SHIFT));
+#if !HAS_MIN
+/* What the integer sum starts at: minus offset * sum of the activations. Scalar, through memory: the vector pipes are full. */
+PN_INLINE void start_store(int32_t *start, const uint8_t *x) { *start = *(const pn_i32_alias *)(x + offsetof(pn_act32, sum)) * -(1 << OFFSET_SHIFT); }
 #endif
-}
 
 /* 16 rows x n columns; codes from the panel if there is one. */
 PN_INLINE void tile(int n, const uint8_t *group, const uint8_t *panel, int64_t k, const columns *cols, int64_t row, __mmask16 mask)
@@ -54,7 +48,14 @@ PN_INLINE void tile(int n, const uint8_t *group, const uint8_t *panel, int64_t k
         } else {
             unpack(w, group + codes_at(b));
         }
-        PN_UNROLL for (int c = 0; c < n; c++) sum[c] = start(x[c] + at);
+#if HAS_MIN
+        PN_UNROLL for (int c = 0; c < n; c++) sum[c] = _mm512_setzero_si512();
+#else
+        int32_t starts[TILE];
+        PN_UNROLL for (int c = 0; c < n; c++) start_store(&starts[c], x[c] + at);
+        hide(starts);
+        PN_UNROLL for (int c = 0; c < n; c++) sum[c] = splat_i32(&starts[c]);
+#endif
         PN_UNROLL for (int g = 0; g < 8; g++)
         {
             PN_UNROLL for (int c = 0; c < n; c++) sum[c] = dot_u8(sum[c], w[g], x[c] + at + g * 4);

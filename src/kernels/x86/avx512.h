@@ -10,7 +10,7 @@
 
 #define PN_INLINE static inline __attribute__((always_inline))
 #if defined(__clang__)
-#define PN_UNROLL _Pragma("unroll")
+#define PN_UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define PN_UNROLL _Pragma("GCC unroll 64")
 #endif
@@ -28,6 +28,9 @@ typedef float __attribute__((may_alias)) pn_f32_alias;
 #else
 #define PN_FOLD_BROADCAST 0
 #endif
+
+/* Makes the compiler leave what it stored at p in memory and load it again. */
+PN_INLINE void hide(void *p) { __asm__("" : : "r"(p) : "memory"); }
 
 PN_INLINE __m512i splat_i32(const void *p) { return _mm512_set1_epi32(*(const pn_i32_alias *)p); }
 PN_INLINE __m512 splat_f32(const void *p) { return _mm512_set1_ps(*(const pn_f32_alias *)p); }
