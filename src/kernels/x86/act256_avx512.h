@@ -12,6 +12,8 @@
  *   minimum_pairs(body, j) with HAS_MIN: minimums 2j and 2j + 1 as int16 pairs
  *   pack_block(head, body, rows)   packs one block of 16 rows; head is 32 bytes of d (and 32 of dmin)
  * Packed group: heads [64] each followed by its blocks' bodies. A last head of an odd count keeps both halves, and its second block is absent.
+ * Panel of a row group: per block N_SUB x [SUB x 16 codes | 16 scales as int32], with HAS_MIN 4 x 16 pairs of minimums, then 16 d as float and with
+ * HAS_MIN 16 dmin. It makes all formats one loop that is short enough for the sums to stay in registers.
  * Order of sums: kernels.h. */
 #include "kernels/x86/avx512.h"
 
@@ -28,15 +30,10 @@ static uint64_t group_bytes(int64_t k)
 PN_INLINE size_t head_at(int64_t b) { return (size_t)b / HEAD_BLOCKS * UNIT_BYTES + (size_t)b % HEAD_BLOCKS * 32; }
 PN_INLINE size_t body_at(int64_t b) { return (size_t)b / HEAD_BLOCKS * UNIT_BYTES + 64 + (size_t)b % HEAD_BLOCKS * BODY_BYTES; }
 
-#if HAS_MIN
-/* x = d*I - dmin*M, fused. M: the minimums times the activations' sums. */
-PN_INLINE __m512 less_minimums(__m512 x, const uint8_t *head, const uint8_t *body, const uint8_t *act)
-{
-    __m512i m = _mm512_setzero_si512();
-    PN_UNROLL for (int j = 0; j < 4; j++) m = dot_i16(m, minimum_pairs(body, j), act + offsetof(pn_act256, bsum32) + j * 4);
-    return _mm512_fnmadd_ps(load_f16(head + 32), _mm512_cvtepi32_ps(m), x);
-}
-#else
+#define SUB_BYTES (SUB * LANES + 64)
+#define PANEL_BYTES (N_SUB * SUB_BYTES + (HAS_MIN ? 4 * 64 + 2 * 64 : 64))
+
+#if !HAS_MIN
 /* What the integer sum of each sub-block of 16 starts at: minus offset * sum of its activations. */
 PN_INLINE void starts_store(int32_t starts[16], const uint8_t *act)
 {
@@ -45,72 +42,119 @@ PN_INLINE void starts_store(int32_t starts[16], const uint8_t *act)
 }
 #endif
 
-/* 16 rows x n columns of one block: acc[c] takes its sum. Codes from the panel if there is one. */
-PN_INLINE void block(int n, const uint8_t *head, const uint8_t *body, const uint8_t *panel, const uint8_t *const *x, size_t at, __m512 *acc)
+/* total += scale * dot for n columns of sub-block j, whose activations are at x[c] + at. */
+PN_INLINE void sub_block(int n, const __m512i *w, __m512i scale, const uint8_t *const *x, size_t at, const int32_t (*starts)[16], int j, __m512i *total)
 {
-    __m512i total[TILE];
-#if !HAS_MIN
-    _Alignas(64) int32_t starts[TILE][16];
-    PN_UNROLL for (int c = 0; c < n; c++) starts_store(starts[c], x[c] + at);
-#endif
-    PN_UNROLL for (int c = 0; c < n; c++) total[c] = _mm512_setzero_si512();
-    PN_UNROLL for (int j = 0; j < N_SUB; j++)
+    __m512i sum[TILE];
+    PN_UNROLL for (int c = 0; c < n; c++) sum[c] = HAS_MIN ? _mm512_setzero_si512() : splat_i32(&starts[c][j]);
+    PN_UNROLL for (int g = 0; g < SUB / 4; g++)
     {
-        __m512i w[SUB / 4], sum[TILE];
-        if (panel) {
-            PN_UNROLL for (int g = 0; g < SUB / 4; g++) w[g] = _mm512_load_si512(panel + j * SUB * LANES + g * 64);
-        } else {
-            sub_codes(w, body, j);
-        }
-#if HAS_MIN
-        PN_UNROLL for (int c = 0; c < n; c++) sum[c] = _mm512_setzero_si512();
-#else
-        PN_UNROLL for (int c = 0; c < n; c++) sum[c] = splat_i32(&starts[c][j]);
-#endif
-        PN_UNROLL for (int g = 0; g < SUB / 4; g++)
-        {
-            PN_UNROLL for (int c = 0; c < n; c++) sum[c] = dot_u8(sum[c], w[g], x[c] + at + j * SUB + g * 4);
-        }
-        const __m512i scale = sub_scale(body, j);
-        PN_UNROLL for (int c = 0; c < n; c++) total[c] = _mm512_add_epi32(total[c], _mm512_mullo_epi32(sum[c], scale));
+        PN_UNROLL for (int c = 0; c < n; c++) sum[c] = dot_u8(sum[c], w[g], x[c] + at + g * 4);
     }
-    const __m512 d = load_f16(head);
-    PN_UNROLL for (int c = 0; c < n; c++)
-    {
-        const __m512 da = splat_f32(x[c] + at + offsetof(pn_act256, d)), value = _mm512_cvtepi32_ps(total[c]);
-#if HAS_MIN
-        acc[c] = _mm512_fmadd_ps(less_minimums(_mm512_mul_ps(d, value), head, body, x[c] + at), da, acc[c]);
-#else
-        acc[c] = _mm512_fmadd_ps(value, _mm512_mul_ps(d, da), acc[c]);
-#endif
-    }
+    PN_UNROLL for (int c = 0; c < n; c++) total[c] = _mm512_add_epi32(total[c], _mm512_mullo_epi32(sum[c], scale));
 }
 
-PN_INLINE void tile(int n, const uint8_t *group, const uint8_t *panel, int64_t k, const columns *cols, int64_t row, __mmask16 mask)
+/* acc + (d*I - dmin*M) * da, or acc + I * (d*da); M: minimums times the activations' sums. */
+PN_INLINE __m512 block_end(__m512 acc, __m512i total, __m512 d, __m512 dmin, const __m512i *minimums, const uint8_t *act)
 {
-    const uint8_t *x[TILE];
+    const __m512 da = splat_f32(act + offsetof(pn_act256, d)), value = _mm512_cvtepi32_ps(total);
+#if HAS_MIN
+    __m512i m = _mm512_setzero_si512();
+    PN_UNROLL for (int j = 0; j < 4; j++) m = dot_i16(m, minimums[j], act + offsetof(pn_act256, bsum32) + j * 4);
+    return _mm512_fmadd_ps(_mm512_fnmadd_ps(dmin, _mm512_cvtepi32_ps(m), _mm512_mul_ps(d, value)), da, acc);
+#else
+    (void)dmin, (void)minimums;
+    return _mm512_fmadd_ps(value, _mm512_mul_ps(d, da), acc);
+#endif
+}
+
+/* 16 rows x n columns straight from the packed form. */
+PN_INLINE void tile(int n, const uint8_t *group, int64_t k, const columns *cols, int64_t row, __mmask16 mask)
+{
     __m512 acc[TILE];
-    PN_UNROLL for (int c = 0; c < n; c++)
-    {
-        x[c] = cols->x[c];
-        acc[c] = _mm512_setzero_ps();
-    }
+    PN_UNROLL for (int c = 0; c < n; c++) acc[c] = _mm512_setzero_ps();
     for (int64_t b = 0; b < k / 256; b++) {
-        block(n, group + head_at(b), group + body_at(b), panel ? panel + b * 256 * LANES : NULL, x, (size_t)b * sizeof(pn_act256), acc);
+        const uint8_t *head = group + head_at(b), *body = group + body_at(b);
+        const size_t at = (size_t)b * sizeof(pn_act256);
+        __m512i total[TILE], minimums[4];
+        _Alignas(64) int32_t starts[TILE][16];
+#if !HAS_MIN
+        PN_UNROLL for (int c = 0; c < n; c++) starts_store(starts[c], cols->x[c] + at);
+        hide(starts);
+#endif
+        PN_UNROLL for (int c = 0; c < n; c++) total[c] = _mm512_setzero_si512();
+        PN_UNROLL for (int j = 0; j < N_SUB; j++)
+        {
+            __m512i w[SUB / 4];
+            sub_codes(w, body, j);
+            sub_block(n, w, sub_scale(body, j), cols->x, at + (size_t)j * SUB, (const int32_t(*)[16])starts, j, total);
+        }
+#if HAS_MIN
+        PN_UNROLL for (int j = 0; j < 4; j++) minimums[j] = minimum_pairs(body, j);
+#endif
+        const __m512 d = load_f16(head), dmin = HAS_MIN ? load_f16(head + 32) : d;
+        PN_UNROLL for (int c = 0; c < n; c++) acc[c] = block_end(acc[c], total[c], d, dmin, minimums, cols->x[c] + at);
     }
     PN_UNROLL for (int c = 0; c < n; c++) _mm512_mask_storeu_ps(cols->y[c] + row, mask, acc[c]);
 }
 
-static void make_panel(uint8_t *panel, const uint8_t *group, int64_t k)
+static const uint8_t *make_panel(uint8_t *scratch, const uint8_t *group, int64_t k)
 {
+    uint8_t *panel = scratch;
     for (int64_t b = 0; b < k / 256; b++) {
-        PN_UNROLL for (int j = 0; j < N_SUB; j++)
+        const uint8_t *head = group + head_at(b), *body = group + body_at(b);
+        PN_UNROLL for (int j = 0; j < N_SUB; j++, panel += SUB_BYTES)
         {
             __m512i w[SUB / 4];
-            sub_codes(w, group + body_at(b), j);
-            PN_UNROLL for (int g = 0; g < SUB / 4; g++) _mm512_store_si512(panel + (b * 256 + j * SUB + g * 4) * LANES, w[g]);
+            sub_codes(w, body, j);
+            PN_UNROLL for (int g = 0; g < SUB / 4; g++) _mm512_store_si512(panel + g * 64, w[g]);
+            _mm512_store_si512(panel + SUB * LANES, sub_scale(body, j));
         }
+#if HAS_MIN
+        PN_UNROLL for (int j = 0; j < 4; j++, panel += 64) _mm512_store_si512(panel, minimum_pairs(body, j));
+        _mm512_store_ps(panel + 64, load_f16(head + 32));
+#endif
+        _mm512_store_ps(panel, load_f16(head));
+        panel += HAS_MIN ? 128 : 64;
     }
+    return scratch;
+}
+
+/* 16 rows x n columns from the panel. Sums of whole blocks live in memory: they are touched once in 64 dot products. */
+PN_INLINE void panel_tile(int n, const uint8_t *panel, int64_t k, const columns *cols, int64_t row, __mmask16 mask)
+{
+    const uint8_t *x[TILE];
+    _Alignas(64) float acc[TILE][LANES];
+    PN_UNROLL for (int c = 0; c < n; c++)
+    {
+        x[c] = cols->x[c];
+        _mm512_store_ps(acc[c], _mm512_setzero_ps());
+    }
+    size_t at = 0;
+    for (int64_t b = 0; b < k / 256; b++, at += sizeof(pn_act256) - 256) {
+        __m512i total[TILE], minimums[4];
+        _Alignas(64) int32_t starts[TILE][16];
+#if !HAS_MIN
+        PN_UNROLL for (int c = 0; c < n; c++) starts_store(starts[c], x[c] + at);
+        hide(starts);
+#endif
+        PN_UNROLL for (int c = 0; c < n; c++) total[c] = _mm512_setzero_si512();
+        PN_NO_UNROLL for (int j = 0; j < N_SUB; j++, panel += SUB_BYTES, at += SUB)
+        {
+            __m512i w[SUB / 4];
+            PN_UNROLL for (int g = 0; g < SUB / 4; g++) w[g] = _mm512_load_si512(panel + g * 64);
+            sub_block(n, w, _mm512_load_si512(panel + SUB * LANES), x, at, (const int32_t(*)[16])starts, j, total);
+        }
+#if HAS_MIN
+        PN_UNROLL for (int j = 0; j < 4; j++, panel += 64) minimums[j] = _mm512_load_si512(panel);
+#endif
+        const __m512 d = _mm512_load_ps(panel), dmin = HAS_MIN ? _mm512_load_ps(panel + 64) : d;
+        panel += HAS_MIN ? 128 : 64;
+        hide(acc);
+        PN_UNROLL for (int c = 0; c < n; c++)
+            _mm512_store_ps(acc[c], block_end(_mm512_load_ps(acc[c]), total[c], d, dmin, minimums, x[c] + (at - 256)));
+    }
+    PN_UNROLL for (int c = 0; c < n; c++) _mm512_mask_storeu_ps(cols->y[c] + row, mask, _mm512_load_ps(acc[c]));
 }
 
 static void pack(void *dst, const void *src, int64_t n_valid, int64_t k)
@@ -121,5 +165,5 @@ static void pack(void *dst, const void *src, int64_t n_valid, int64_t k)
     for (int64_t b = 0; b < k / 256; b++, pack_next(&rows)) pack_block(out + head_at(b), out + body_at(b), &rows);
 }
 
-#define USE_PANEL 1
+#define SCRATCH_BYTES(k) ((uint64_t)(k) / 256 * PANEL_BYTES)
 #include "kernels/x86/gemm_avx512.h"

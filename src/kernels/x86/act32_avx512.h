@@ -29,8 +29,34 @@ PN_INLINE size_t codes_at(int64_t b) { return (size_t)b / HEAD_BLOCKS * UNIT_BYT
 PN_INLINE void start_store(int32_t *start, const uint8_t *x) { *start = *(const pn_i32_alias *)(x + offsetof(pn_act32, sum)) * -(1 << OFFSET_SHIFT); }
 #endif
 
-/* 16 rows x n columns; codes from the panel if there is one. */
-PN_INLINE void tile(int n, const uint8_t *group, const uint8_t *panel, int64_t k, const columns *cols, int64_t row, __mmask16 mask)
+/* One block: codes as bytes, scales and with HAS_MIN minimums as floats. */
+typedef struct block32 {
+    __m512i w[8];
+    __m512 d, m;
+} block32;
+
+PN_INLINE void load_packed(block32 *out, const uint8_t *group, int64_t b)
+{
+    unpack(out->w, group + codes_at(b));
+    out->d = load_f16(group + scales_at(b));
+    if (HAS_MIN) out->m = load_f16(group + scales_at(b) + 32);
+}
+
+/* A panel has per block 8 code vectors, then d and with HAS_MIN m as floats. */
+#define PANEL_BYTES (512 + 64 + HAS_MIN * 64)
+
+PN_INLINE void load_panel(block32 *out, const uint8_t *panel, int64_t b)
+{
+    const uint8_t *at = panel + b * PANEL_BYTES;
+    PN_UNROLL for (int g = 0; g < 8; g++) out->w[g] = _mm512_load_si512(at + g * 64);
+    out->d = _mm512_load_ps(at + 512);
+    if (HAS_MIN) out->m = _mm512_load_ps(at + 576);
+}
+
+typedef void (*load_block_fn)(block32 *out, const uint8_t *src, int64_t b);
+
+/* 16 rows x n columns. */
+PN_INLINE void any_tile(int n, load_block_fn load, const uint8_t *src, int64_t k, const columns *cols, int64_t row, __mmask16 mask)
 {
     const uint8_t *x[TILE];
     __m512 acc[TILE];
@@ -41,13 +67,9 @@ PN_INLINE void tile(int n, const uint8_t *group, const uint8_t *panel, int64_t k
     }
     for (int64_t b = 0; b < k / 32; b++) {
         const size_t at = (size_t)b * sizeof(pn_act32);
-        const uint8_t *scales = group + scales_at(b);
-        __m512i w[8], sum[TILE];
-        if (panel) {
-            PN_UNROLL for (int g = 0; g < 8; g++) w[g] = _mm512_load_si512(panel + b * 512 + g * 64);
-        } else {
-            unpack(w, group + codes_at(b));
-        }
+        __m512i sum[TILE];
+        block32 block;
+        load(&block, src, b);
 #if HAS_MIN
         PN_UNROLL for (int c = 0; c < n; c++) sum[c] = _mm512_setzero_si512();
 #else
@@ -58,33 +80,49 @@ PN_INLINE void tile(int n, const uint8_t *group, const uint8_t *panel, int64_t k
 #endif
         PN_UNROLL for (int g = 0; g < 8; g++)
         {
-            PN_UNROLL for (int c = 0; c < n; c++) sum[c] = dot_u8(sum[c], w[g], x[c] + at + g * 4);
+            PN_UNROLL for (int c = 0; c < n; c++) sum[c] = dot_u8(sum[c], block.w[g], x[c] + at + g * 4);
         }
-        const __m512 d = load_f16(scales);
-#if HAS_MIN
-        const __m512 m = load_f16(scales + 32);
-#endif
         PN_UNROLL for (int c = 0; c < n; c++)
         {
-            const __m512 dd = _mm512_mul_ps(d, splat_f32(x[c] + at + offsetof(pn_act32, d)));
+            const __m512 dd = _mm512_mul_ps(block.d, splat_f32(x[c] + at + offsetof(pn_act32, d)));
             acc[c] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[c]), dd, acc[c]);
 #if HAS_MIN
-            acc[c] = _mm512_fmadd_ps(m, splat_f32(x[c] + at + offsetof(pn_act32, s)), acc[c]);
+            acc[c] = _mm512_fmadd_ps(block.m, splat_f32(x[c] + at + offsetof(pn_act32, s)), acc[c]);
 #endif
         }
     }
     PN_UNROLL for (int c = 0; c < n; c++) _mm512_mask_storeu_ps(cols->y[c] + row, mask, acc[c]);
 }
 
+PN_INLINE void tile(int n, const uint8_t *group, int64_t k, const columns *cols, int64_t row, __mmask16 mask)
+{
+    any_tile(n, load_packed, group, k, cols, row, mask);
+}
+
 #if USE_PANEL
-static void make_panel(uint8_t *panel, const uint8_t *group, int64_t k)
+#define SCRATCH_BYTES(k) ((uint64_t)(k) / 32 * PANEL_BYTES)
+
+PN_INLINE void panel_tile(int n, const uint8_t *panel, int64_t k, const columns *cols, int64_t row, __mmask16 mask)
+{
+    any_tile(n, load_panel, panel, k, cols, row, mask);
+}
+
+static const uint8_t *make_panel(uint8_t *panel, const uint8_t *group, int64_t k)
 {
     for (int64_t b = 0; b < k / 32; b++) {
-        __m512i w[8];
-        unpack(w, group + codes_at(b));
-        PN_UNROLL for (int g = 0; g < 8; g++) _mm512_store_si512(panel + b * 512 + g * 64, w[g]);
+        block32 block;
+        load_packed(&block, group, b);
+        uint8_t *at = panel + b * PANEL_BYTES;
+        PN_UNROLL for (int g = 0; g < 8; g++) _mm512_store_si512(at + g * 64, block.w[g]);
+        _mm512_store_ps(at + 512, block.d);
+        if (HAS_MIN) _mm512_store_ps(at + 576, block.m);
     }
+    return panel;
 }
+#else
+#define SCRATCH_BYTES(k) ((void)(k), UINT64_C(0))
+#define panel_tile tile
+PN_INLINE const uint8_t *make_panel(uint8_t *panel, const uint8_t *group, int64_t k) { return (void)panel, (void)k, group; }
 #endif
 
 static void pack(void *dst, const void *src, int64_t n_valid, int64_t k)

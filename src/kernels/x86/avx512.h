@@ -11,8 +11,10 @@
 #define PN_INLINE static inline __attribute__((always_inline))
 #if defined(__clang__)
 #define PN_UNROLL _Pragma("clang loop unroll(full)")
+#define PN_NO_UNROLL _Pragma("clang loop unroll(disable)")
 #else
 #define PN_UNROLL _Pragma("GCC unroll 64")
+#define PN_NO_UNROLL _Pragma("GCC unroll 1")
 #endif
 
 #define LANES 16 /* rows of a group */

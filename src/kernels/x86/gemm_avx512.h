@@ -1,8 +1,8 @@
 /* kernels/x86/gemm_avx512.h - the walk over row groups and column tiles.
  *
- * Last part of a template: needs group_bytes, tile, USE_PANEL and (if 1) make_panel of the including file. Up to DIRECT_COLS columns are computed
- * straight from the packed form; above, 16 rows are unpacked once into a panel of 16*k bytes and all tiles read that. */
-#define DIRECT_COLS (USE_PANEL ? 8 : 4)
+ * Last part of a template: needs group_bytes, tile, make_panel, panel_tile and SCRATCH_BYTES of the including file. Up to DIRECT_COLS columns are
+ * computed straight from the packed form; above, 16 rows are unpacked once into a panel and all tiles read that. */
+#define DIRECT_COLS 8
 
 static void gemv(const pn_mm *mm, int64_t row0, int64_t row1, void *scratch)
 {
@@ -11,7 +11,7 @@ static void gemv(const pn_mm *mm, int64_t row0, int64_t row1, void *scratch)
     const uint8_t *group = (const uint8_t *)mm->w + (uint64_t)(row0 / LANES) * step;
     columns cols;
     columns_take(&cols, mm, 0, 1);
-    for (int64_t row = row0; row < row1; row += LANES, group += step) tile(1, group, NULL, mm->k, &cols, row, rows_mask(row, row1));
+    for (int64_t row = row0; row < row1; row += LANES, group += step) tile(1, group, mm->k, &cols, row, rows_mask(row, row1));
 }
 
 static void group_direct(const pn_mm *mm, const uint8_t *group, int64_t row, __mmask16 mask)
@@ -20,19 +20,19 @@ static void group_direct(const pn_mm *mm, const uint8_t *group, int64_t row, __m
         columns cols;
         const int n = mm->n_cols - c > 2 ? 4 : 2;
         columns_take(&cols, mm, c, n);
-        if (n == 4) tile(4, group, NULL, mm->k, &cols, row, mask);
-        else tile(2, group, NULL, mm->k, &cols, row, mask);
+        if (n == 4) tile(4, group, mm->k, &cols, row, mask);
+        else tile(2, group, mm->k, &cols, row, mask);
     }
 }
 
-PN_INLINE void group_panel(const pn_mm *mm, const uint8_t *group, const uint8_t *panel, int64_t row, __mmask16 mask)
+static void group_panel(const pn_mm *mm, const uint8_t *panel, int64_t row, __mmask16 mask)
 {
     for (int64_t c = 0; c < mm->n_cols; c += TILE) {
         columns cols;
         const int n = mm->n_cols - c > 4 ? TILE : 4;
         columns_take(&cols, mm, c, n);
-        if (n == TILE) tile(TILE, group, panel, mm->k, &cols, row, mask);
-        else tile(4, group, panel, mm->k, &cols, row, mask);
+        if (n == TILE) panel_tile(TILE, panel, mm->k, &cols, row, mask);
+        else panel_tile(4, panel, mm->k, &cols, row, mask);
     }
 }
 
@@ -42,18 +42,9 @@ static void gemm(const pn_mm *mm, int64_t row0, int64_t row1, void *scratch)
     const uint8_t *group = (const uint8_t *)mm->w + (uint64_t)(row0 / LANES) * step;
     for (int64_t row = row0; row < row1; row += LANES, group += step) {
         const __mmask16 mask = rows_mask(row, row1);
-        if (mm->n_cols <= DIRECT_COLS) {
-            group_direct(mm, group, row, mask);
-        } else {
-#if USE_PANEL
-            make_panel(scratch, group, mm->k);
-            group_panel(mm, group, scratch, row, mask);
-#else
-            (void)scratch;
-            group_panel(mm, group, NULL, row, mask);
-#endif
-        }
+        if (mm->n_cols <= DIRECT_COLS) group_direct(mm, group, row, mask);
+        else group_panel(mm, make_panel(scratch, group, mm->k), row, mask);
     }
 }
 
-static uint64_t scratch_bytes(int64_t k) { return USE_PANEL ? (uint64_t)k * LANES : 0; }
+static uint64_t scratch_bytes(int64_t k) { return SCRATCH_BYTES(k); }
