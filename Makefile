@@ -78,6 +78,7 @@ $(B)/tests/%: $(B)/tests/%.o $(B)/libpinch.a
 	$(CC) $(EXTRA) $(LINK) $(WRAP) -o $@ $^ $(LIBS)
 # failure injection, counting: the test's own __wrap_ functions stand before these
 $(B)/tests/engine_failures: WRAP := $(foreach f,malloc calloc realloc mmap64 munmap pread64,-Wl,--wrap=$(f))
+$(B)/tests/gguf_failures: WRAP := $(foreach f,malloc calloc realloc mmap64 pread64,-Wl,--wrap=$(f))
 $(B)/tests/sample_distribution: WRAP := $(foreach f,malloc calloc realloc,-Wl,--wrap=$(f))
 $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(if $(filter-out fuzz,$(CONFIG)),$(B)/tests/fuzz/replay.o) $(B)/libpinch.a
 	@mkdir -p $(@D)

@@ -44,9 +44,9 @@ typedef struct float_case {
 } float_case;
 
 static const float_case float_cases[] = {
-    {"expf", pn_expf, expl, -87.3f, 88.72f, 0.90},
+    {"expf", pn_expf, expl, -87.3f, 88.72f, 0.92},
     {"expf, denormal results", pn_expf, expl, -104.0f, -87.3f, 1.0},
-    {"tanhf", pn_tanhf, tanhl, -20.0f, 20.0f, 2.5},
+    {"tanhf", pn_tanhf, tanhl, -20.0f, 20.0f, 2.6},
     {"silu", pn_silu, silu_l, -87.0f, FLT_MAX, 2.5},
     {"gelu", pn_gelu, gelu_l, -1.0f, FLT_MAX, 3.0},
     {"logf", pn_logf, logl, FLT_TRUE_MIN, FLT_MAX, 0.501},

@@ -8,7 +8,7 @@ enum { ALIGN = 16, FIRST_BLOCK = 4096, LARGEST_STEP = 1 << 20 };
 struct pn_arena_block {
     pn_arena_block *next;
     uint64_t size, used; /* of data */
-    _Alignas(ALIGN) unsigned char data[];
+    unsigned char *data; /* behind this, aligned here: some 32-bit mallocs align to 8 */
 };
 
 void pn_arena_init(pn_arena *arena, uint64_t limit) { *arena = (pn_arena){.limit = limit}; }
@@ -29,10 +29,12 @@ static pn_arena_block *grow(pn_arena *arena, uint64_t bytes)
     uint64_t size = arena->head ? arena->head->size * 2 : FIRST_BLOCK, total;
     if (size > LARGEST_STEP) size = LARGEST_STEP;
     if (size < bytes) size = bytes;
-    if (!pn_add(size, sizeof(pn_arena_block), &total)) return NULL;
+    if (!pn_add(size, sizeof(pn_arena_block) + ALIGN - 1, &total)) return NULL;
     pn_arena_block *b = pn_alloc(1, total);
     if (!b) return NULL;
-    *b = (pn_arena_block){.next = arena->head, .size = size};
+    unsigned char *data = (unsigned char *)(b + 1);
+    data += (ALIGN - (uintptr_t)data % ALIGN) % ALIGN;
+    *b = (pn_arena_block){.next = arena->head, .size = size, .data = data};
     arena->head = b;
     return b;
 }
