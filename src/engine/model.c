@@ -1,3 +1,4 @@
+/* Models: a file, its vocabulary, its planned and loaded network; opened whole or not at all. Knows no session. */
 #include "engine/engine.h"
 
 #include "base/cpu.h"

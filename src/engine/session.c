@@ -1,3 +1,4 @@
+/* Sessions: the memory plan with every default filled in, opening and closing. Computing is eval.c. */
 #include "engine/engine.h"
 
 #include "base/cpu.h"

@@ -1,3 +1,4 @@
+/* Plans as lists of steps and named buffers, while they are built. Knows no step by kind. */
 #include "graph/walk.h"
 
 #include <stdlib.h>

@@ -26,13 +26,26 @@ void pn_rotate_all(pn_builder *b, pn_rope_want want)
     for (int32_t il = 0; il < b->d.n_layers; il++) b->d.layers[il].rope = table;
 }
 
+/* Weights in a rotated basis look like any others and would run to garbage: only this key tells. */
+static pinch_status refuse_rotated(const pn_gguf *g, pinch_error *err)
+{
+    static const char prefix[] = "prism.hadamard.";
+    for (size_t i = 0; i < pn_gguf_n_values(g); i++) {
+        const pn_str key = pn_gguf_value_at(g, i)->key;
+        if (key.n >= sizeof prefix - 1 && !memcmp(key.p, prefix, sizeof prefix - 1))
+            return pn_fail(err, PINCH_ERR_UNSUPPORTED, "%s: metadata '%.*s' asks for Hadamard-rotated activations, which this build does not compute", pn_gguf_name(g), (int)(key.n < 80 ? key.n : 80), key.p);
+    }
+    return PINCH_OK;
+}
+
 pinch_status pn_network_build(pn_network *net, const pn_gguf *g, const pn_weights_options *options, pinch_error *err)
 {
     *net = (pn_network){.g = g, .n_vocab = options->n_vocab};
     pn_arena_init(&net->arena, UINT64_MAX);
     pn_str name;
     bool found;
-    pinch_status st = pn_gguf_get_string(g, "general.architecture", &name, &found, err);
+    pinch_status st = refuse_rotated(g, err);
+    if (!st) st = pn_gguf_get_string(g, "general.architecture", &name, &found, err);
     if (st) return st;
     if (!found) return pn_fail(err, PINCH_ERR_FORMAT, "%s: metadata lacks 'general.architecture'", pn_gguf_name(g));
     const pn_arch *arch = find_arch(name);

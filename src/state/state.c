@@ -1,3 +1,4 @@
+/* Caches of keys and values: where each layer of each sequence lies, how a head is stored, what going back still finds. */
 #include "state/state.h"
 
 #include "base/pages.h"

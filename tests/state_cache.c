@@ -1,0 +1,109 @@
+/* Caches: sizes as the formula says, rings that keep exactly what a window needs, what is stored comes back, going back is answered honestly. */
+#include "kernels/kernels.h"
+#include "state/state.h"
+#include "test.h"
+
+#include <math.h>
+
+enum { D = 64, HEADS = 2, CTX = 200, BATCH = 8, WINDOW = 20 };
+
+static const pn_kv_shape shapes[] = {{HEADS, D, D, 0}, {HEADS, D, D, WINDOW}, {0, 0, 0, 0}};
+
+static pn_state *open_state(pinch_cache_type k, pinch_cache_type v, int32_t n_seq)
+{
+    pn_state *s = NULL;
+    pinch_error err = {0};
+    const pn_state_options o = {.layers = shapes, .n_layers = 3, .n_seq = n_seq, .n_ctx = CTX, .n_batch = BATCH, .type_k = k, .type_v = v};
+    CHECK("state opens", pn_state_open(&s, &o, &err) == PINCH_OK, "%s", err.message);
+    return s;
+}
+
+static void sizes(void)
+{
+    uint64_t bytes = 0;
+    const pn_state_options o = {.layers = shapes, .n_layers = 3, .n_seq = 3, .n_ctx = CTX, .n_batch = BATCH, .type_k = PINCH_CACHE_F16, .type_v = PINCH_CACHE_F16};
+    const uint64_t whole = 208, ring = 32; /* 200 and 20 - 1 + 8 positions in tiles of 16 */
+    CHECK("bytes are counted", pn_state_bytes(&o, &bytes), "overflow");
+    CHECK("a whole layer holds the context, a ring window - 1 + batch, no layer without heads anything", bytes == 3 * (whole + ring) * HEADS * D * 2 * 2, "%llu", (unsigned long long)bytes);
+    pn_state_options huge = o;
+    huge.n_ctx = INT32_MAX / 4;
+    huge.n_seq = INT32_MAX;
+    CHECK("a size beyond 64 bits is refused", !pn_state_bytes(&huge, &bytes), "%llu", (unsigned long long)bytes);
+}
+
+static float element(int32_t head, int32_t position, int32_t i) { return sinf((float)(head * 7919 + position * 131 + i)) * 3.0f; }
+
+/* dot(q, K) and p * V through the scalar operations find what was stored. */
+static void stored(pinch_cache_type type, double tolerance)
+{
+    const pn_ops *ops = pn_ops_at(0, 0);
+    pn_state *s = open_state(type, type, 2);
+    if (!s) return;
+    const int32_t layer = 1, seq = 1, positions = 100;
+    const pn_kv kv = pn_state_kv(s, layer, seq);
+    float x[D];
+    for (int32_t p = 0; p < positions; p++)
+        for (int32_t h = 0; h < HEADS; h++) {
+            for (int32_t i = 0; i < D; i++) x[i] = element(h, p, i);
+            pn_kv_store_k(&kv, ops, h, p, x);
+            pn_kv_store_v(&kv, ops, h, p, x);
+        }
+    double worst = 0;
+    for (int32_t p = positions - WINDOW; p < positions; p++) { /* what the ring must still hold */
+        const int32_t cell = p % kv.cells;
+        float q[D] = {0}, score[PN_TILE], weight = 1.0f, o[D] = {0};
+        float *out = o;
+        const float *query = q;
+        for (int32_t i = 0; i < D; i++) {
+            q[i] = 1.0f;
+            ops->qk[type](score, PN_TILE, kv.k + kv.k_head + (size_t)(cell / PN_TILE) * kv.tile_bytes, kv.tile_bytes, 1, &query, 1, D);
+            q[i] = 0.0f;
+            worst = fmax(worst, fabs((double)score[cell % PN_TILE] - (double)element(1, p, i)));
+        }
+        ops->pv[type](&out, &weight, 1, kv.v + kv.v_head + (size_t)cell * kv.row_bytes, kv.row_bytes, 1, 1, D);
+        for (int32_t i = 0; i < D; i++) worst = fmax(worst, fabs((double)o[i] - (double)element(1, p, i)));
+    }
+    CHECK("what is stored comes back", worst <= tolerance, "cache type %d: %g off", (int)type, worst);
+    pn_state_close(s);
+}
+
+static void going_back(void)
+{
+    pn_state *s = open_state(PINCH_CACHE_F32, PINCH_CACHE_F32, 2);
+    if (!s) return;
+    pn_state_advance(s, 0, 25);
+    CHECK("nothing lost yet", pn_state_can_rewind(s, 0, 3) == 3, "%d", (int)pn_state_can_rewind(s, 0, 3));
+    pn_state_advance(s, 0, 25); /* 50 stored, the ring's 32 cells hold 18 .. 49 */
+    CHECK("a window of 20 before 37 begins at 18: kept", pn_state_can_rewind(s, 0, 37) == 37, "%d", (int)pn_state_can_rewind(s, 0, 37));
+    CHECK("one before is lost", pn_state_can_rewind(s, 0, 36) == 0, "%d", (int)pn_state_can_rewind(s, 0, 36));
+    pn_state_rewind(s, 0, 40);
+    pn_state_touch(s, 0, 12); /* a batch that failed: 40 .. 51 were written, 18 and 19 are gone */
+    CHECK("what a failed batch overwrote is lost", pn_state_can_rewind(s, 0, 38) == 0 && pn_state_can_rewind(s, 0, 39) == 39, "%d", (int)pn_state_can_rewind(s, 0, 38));
+    CHECK("going on is always possible", pn_state_can_rewind(s, 0, 40) == 40, "%d", (int)pn_state_can_rewind(s, 0, 40));
+    pn_state_copy(s, 0, 1);
+    CHECK("a copy has lost the same", pn_state_length(s, 1) == 40 && pn_state_can_rewind(s, 1, 38) == 0, "%d", (int)pn_state_length(s, 1));
+    pn_state_rewind(s, 0, 0);
+    pn_state_advance(s, 0, 10);
+    CHECK("a new start forgets what was lost", pn_state_can_rewind(s, 0, 5) == 5, "%d", (int)pn_state_can_rewind(s, 0, 5));
+    pn_state_close(s);
+}
+
+static void refusal(void)
+{
+    const pn_kv_shape odd = {1, 40, 40, 0};
+    const pn_state_options o = {.layers = &odd, .n_layers = 1, .n_seq = 1, .n_ctx = 16, .n_batch = 1, .type_k = PINCH_CACHE_F16, .type_v = PINCH_CACHE_Q8_0};
+    pn_state *s = NULL;
+    pinch_error err = {0};
+    CHECK("heads of 40 channels have no q8_0 cache", pn_state_open(&s, &o, &err) == PINCH_ERR_ARGUMENT && strstr(err.message, "values") && strstr(err.message, "40"), "%s", err.message);
+}
+
+int main(void)
+{
+    sizes();
+    stored(PINCH_CACHE_F32, 0.0);
+    stored(PINCH_CACHE_F16, 3.0 / 2048);
+    stored(PINCH_CACHE_Q8_0, 3.0 / 254 + 3.0 / 2048);
+    going_back();
+    refusal();
+    return pn_done();
+}
