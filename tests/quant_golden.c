@@ -3,6 +3,8 @@
 #include "quant/quant.h"
 #include "test.h"
 
+#include <math.h>
+
 typedef struct blob {
     uint8_t *data;
     size_t size;
@@ -93,6 +95,22 @@ static void check_half(void)
     CHECK("subnormal halves round to even", pn_f32_to_f16(0x1.8p-24f) == 2 && pn_f32_to_f16(0x1p-25f) == 0 && pn_f32_to_f16(-0x1.4p-24f) == 0x8001, "they do not");
 }
 
+/* Scales that golden blocks do not hold: the NaN of the 8-bit float, with and without the sign bit that is ignored; the ends of the exponent. */
+static void check_small_scales(void)
+{
+    uint8_t nvfp4[36] = {0x7f, 0xff, 0x81, 0x38}, mxfp4[17] = {0};
+    float x[64];
+    memset(nvfp4 + 4, 0x22, 32); /* code 2: 1 */
+    memset(mxfp4 + 1, 0x22, 16);
+    pn_type_get(PN_NVFP4)->dequantise(x, nvfp4, 64);
+    CHECK("nvfp4 scales", x[0] == 0 && x[16] == 480 && x[32] == 0x1p-9f && x[48] == 1, "%g %g %g %g", (double)x[0], (double)x[16], (double)x[32], (double)x[48]);
+    pn_type_get(PN_MXFP4)->dequantise(x, mxfp4, 32);
+    CHECK("mxfp4 scale 2^-128", x[0] == 0x1p-127f, "%g", (double)x[0]);
+    mxfp4[0] = 255;
+    pn_type_get(PN_MXFP4)->dequantise(x, mxfp4, 32);
+    CHECK("mxfp4 scale 2^127", x[0] == INFINITY, "%g", (double)x[0]);
+}
+
 static void check_table(void)
 {
     pn_type type;
@@ -106,6 +124,7 @@ static void check_table(void)
 int main(void)
 {
     check_half();
+    check_small_scales();
     check_table();
     for (uint32_t id = 0; id < PN_TYPE_COUNT; id++)
         if (pn_type_get(id) && pn_type_get(id)->quantise) check_broken_rows(pn_type_get(id));

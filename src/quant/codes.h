@@ -24,7 +24,8 @@ static inline float pn_load_bf16(const uint8_t *p)
     return f;
 }
 
-/* 2^(e - 128), and half of the 8-bit float of NVFP4: 4 bits of exponent, 3 of mantissa, its sign bit ignored, 0x7f (NaN) taken as 0. */
+/* 2^(e - 128), and half of the 8-bit float of NVFP4: 4 bits of exponent, 3 of mantissa, its sign bit ignored; 0x7f (NaN) counts as 0, 0xff
+ * does not, as in the reference. */
 float pn_e8m0_half(uint8_t e);
 float pn_ue4m3_half(uint8_t x);
 

@@ -10,7 +10,7 @@ float pn_e8m0_half(uint8_t e) { return ldexpf(1.0f, e - 128); }
 float pn_ue4m3_half(uint8_t x)
 {
     const int exponent = x >> 3 & 15, mantissa = x & 7;
-    if ((x & 0x7f) == 0x7f) return 0;
+    if (x == 0x7f) return 0;
     return exponent == 0 ? ldexpf((float)mantissa, -10) : ldexpf((float)(8 + mantissa), exponent - 11);
 }
 
