@@ -1,0 +1,279 @@
+/* cmd_bench.c - `pinch bench`: speed of prompts and of generation, without sampling or printing, and of memory. */
+#include "cli/cli.h"
+
+#include "base/cpu.h"
+#include "base/pages.h"
+#include "sched/pool.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+static const cli_option options[] = {
+    {{"-p", "--n-prompt"}, "N", CLI_INT, CLI_FIELD(bench_prompt), 0, 1 << 24, NULL, "Tokens of the prompt.", NULL},
+    {{"-n", "--n-gen"}, "N", CLI_INT, CLI_FIELD(bench_generate), 0, 1 << 24, NULL, "Tokens generated after it.", NULL},
+    {{"-r", "--repetitions"}, "N", CLI_INT, CLI_FIELD(repetitions), 1, 10000, NULL, "How often, after one warm-up.", NULL},
+    {{"--bandwidth"}, NULL, CLI_ON, CLI_FIELD(bandwidth), 0, 0, NULL, "Measures how fast -t threads read memory, too.", ""},
+    {{"--csv"}, NULL, CLI_ON, CLI_FIELD(csv), 0, 0, NULL, "Prints a row for each prompt and each generated token, to plot.", ""},
+};
+static const cli_group own = {"Measurement", options, PN_COUNT(options)};
+static const cli_group *const groups[] = {&cli_model_group, &own, &cli_compute_group, &cli_output_group, NULL};
+static const cli_example examples[] = {
+    {"pinch bench -m model.gguf -p 64 -n 16", "tokens per second, median and spread"},
+    {"pinch bench -m model.gguf -p 64 -n 16 -r 3 --json", "the same for scripts"},
+    {"pinch bench -m model.gguf -p 64 -n 16 -r 2 --csv > speed.csv", "time of each token, to plot over its position"},
+};
+
+typedef struct times {
+    double *prompt;   /* [repetitions] seconds */
+    double *generate; /* [repetitions] seconds */
+    double *token;    /* [repetitions * n] seconds of each generated token */
+    uint64_t peak;    /* bytes, before memory's own speed is measured */
+} times;
+
+/* ---- measuring ------------------------------------------------------------------------------------------- */
+
+/* Ids spread over the vocabulary, the same in every run (Knuth's multiplier). */
+static pinch_token token_at(const cli_engine *e, size_t i) { return (pinch_token)((uint32_t)i * 2654435761u % (uint32_t)pinch_model_n_vocab(e->model)); }
+
+static pinch_status measure_once(const cli_settings *s, const cli_engine *e, const pinch_token *tokens, double *prompt, double *generate, double *each, pinch_error *err)
+{
+    const size_t n_prompt = (size_t)s->bench_prompt, n = (size_t)s->bench_generate;
+    pinch_status st = pinch_session_truncate(e->session, 0, 0, err);
+    const double start = pn_now();
+    if (!st && n_prompt) st = pinch_session_feed(e->session, 0, tokens, n_prompt, err);
+    double before = pn_now();
+    *prompt = before - start;
+    const double middle = before;
+    for (size_t i = 0; i < n && !st; i++) {
+        st = pinch_session_feed(e->session, 0, &tokens[n_prompt + i], 1, err);
+        const double now = pn_now();
+        each[i] = now - before;
+        before = now;
+    }
+    *generate = before - middle;
+    return st;
+}
+
+static pinch_status measure(const cli_settings *s, const cli_engine *e, times *t, pinch_error *err)
+{
+    const size_t n_tokens = (size_t)s->bench_prompt + (size_t)s->bench_generate, n = (size_t)s->bench_generate;
+    pinch_token *tokens = pn_alloc(n_tokens, sizeof *tokens);
+    if (!tokens) return pn_fail_memory(err, "tokens", n_tokens * sizeof *tokens);
+    for (size_t i = 0; i < n_tokens; i++) tokens[i] = token_at(e, i);
+    const uint64_t rounds = (uint64_t)s->repetitions + 1;
+    pinch_status st = measure_once(s, e, tokens, &t->prompt[0], &t->generate[0], t->token, err); /* warm-up, overwritten below */
+    for (size_t r = 0; r < (size_t)s->repetitions && !st; r++) {
+        cli_progress((void *)(uintptr_t)s, "bench", r + 1, rounds);
+        st = measure_once(s, e, tokens, &t->prompt[r], &t->generate[r], t->token + r * n, err);
+    }
+    cli_progress_end();
+    free(tokens);
+    return st;
+}
+
+/* ---- bandwidth ------------------------------------------------------------------------------------------- */
+
+enum { SWEEPS = 5 };
+
+typedef struct sweep {
+    const uint64_t *words;
+    size_t n; /* a multiple of 8 per thread */
+    _Atomic uint64_t sum;
+} sweep;
+
+static void read_share(void *ctx, int thread, int n_threads)
+{
+    sweep *w = ctx;
+    const size_t lines = w->n / 8, from = lines * (size_t)thread / (size_t)n_threads * 8, to = lines * ((size_t)thread + 1) / (size_t)n_threads * 8;
+    uint64_t sum[8] = {0};
+    for (size_t i = from; i < to; i += 8) {
+        for (size_t k = 0; k < 8; k++) sum[k] += w->words[i + k];
+    }
+    for (size_t k = 0; k < 8; k++) w->sum += sum[k];
+}
+
+static void fill_share(void *ctx, int thread, int n_threads)
+{
+    const sweep *w = ctx;
+    const size_t from = w->n * (size_t)thread / (size_t)n_threads, to = w->n * ((size_t)thread + 1) / (size_t)n_threads;
+    memset((char *)(uintptr_t)w->words + from * 8, 1, (to - from) * 8);
+}
+
+/* GB/s of the fastest of a few sweeps over a buffer far larger than caches: 512 MiB, or a quarter of what is available. */
+static pinch_status measure_bandwidth(const cli_settings *s, double *gbs, pinch_error *err)
+{
+    pn_topology topology;
+    int threads = s->threads, prompt;
+    pn_topology_read(&topology);
+    if (threads == 0) pn_threads_default(&topology, &threads, &prompt);
+    uint64_t bytes = (uint64_t)512 << 20;
+    const uint64_t available = pn_memory_available();
+    if (bytes > available / 4) bytes = available / 4 / 64 * 64;
+    sweep w = {.words = pn_pages_alloc(bytes), .n = (size_t)(bytes / 8)};
+    if (!w.words) return pn_fail_memory(err, "the bandwidth buffer", bytes);
+    pn_pool *pool = NULL;
+    const pinch_status st = pn_pool_open(&pool, threads, err);
+    if (!st) pn_pool_run(pool, threads, fill_share, &w);
+    *gbs = 0;
+    for (int i = 0; i < SWEEPS && !st; i++) {
+        const double start = pn_now();
+        pn_pool_run(pool, threads, read_share, &w);
+        const double speed = (double)bytes / (pn_now() - start) / 1e9;
+        if (speed > *gbs) *gbs = speed;
+    }
+    pn_pool_close(pool);
+    pn_pages_free((void *)(uintptr_t)w.words, bytes);
+    return st;
+}
+
+/* ---- results --------------------------------------------------------------------------------------------- */
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Of sorted values, between neighbours by distance. */
+static double percentile(const double *sorted, size_t n, double share)
+{
+    const double at = share * (double)(n - 1);
+    const size_t low = (size_t)at, high = low + 1 < n ? low + 1 : low;
+    return sorted[low] + (sorted[high] - sorted[low]) * (at - (double)low);
+}
+
+static const struct {
+    const char *key;
+    double share;
+} percentiles[] = {{"tps_median", 0.5}, {"tps_min", 0}, {"tps_max", 1}, {"tps_p10", 0.1}, {"tps_p25", 0.25}, {"tps_p75", 0.75}, {"tps_p90", 0.9}};
+
+/* Seconds become sorted tokens/s. */
+static void to_speeds(double *seconds, size_t n, size_t n_tokens)
+{
+    for (size_t i = 0; i < n; i++) seconds[i] = seconds[i] > 0 ? (double)n_tokens / seconds[i] : 0;
+    qsort(seconds, n, sizeof *seconds, by_value);
+}
+
+static void put_speeds(pn_json_writer *w, const char *key, double *speeds, size_t n, int32_t n_tokens, double *each)
+{
+    pn_json_put_key(w, key);
+    pn_json_object(w);
+    pn_json_put_key(w, "n");
+    pn_json_int(w, n_tokens);
+    for (size_t i = 0; i < PN_COUNT(percentiles); i++) {
+        pn_json_put_key(w, percentiles[i].key);
+        if (n_tokens) pn_json_double(w, percentile(speeds, n, percentiles[i].share));
+        else pn_json_null(w);
+    }
+    if (each && n_tokens) {
+        const size_t n_each = n * (size_t)n_tokens;
+        qsort(each, n_each, sizeof *each, by_value);
+        pn_json_put_key(w, "token_ms_p50");
+        pn_json_double(w, percentile(each, n_each, 0.5) * 1e3);
+        pn_json_put_key(w, "token_ms_p99");
+        pn_json_double(w, percentile(each, n_each, 0.99) * 1e3);
+    }
+    pn_json_object_end(w);
+}
+
+static int print_json(const cli_settings *s, const cli_engine *e, times *t, double gbs)
+{
+    const size_t n = (size_t)s->repetitions;
+    pn_topology topology;
+    int threads = s->threads, prompt;
+    pn_topology_read(&topology);
+    if (threads == 0) pn_threads_default(&topology, &threads, &prompt);
+    pn_json_writer w = {0};
+    pn_json_object(&w);
+    pn_json_put_key(&w, "model");
+    pn_json_cstring(&w, s->model);
+    pn_json_put_key(&w, "threads");
+    pn_json_int(&w, threads);
+    put_speeds(&w, "prompt", t->prompt, n, s->bench_prompt, NULL);
+    put_speeds(&w, "generate", t->generate, n, s->bench_generate, t->token);
+    pn_json_put_key(&w, "load_ms");
+    pn_json_double(&w, e->load_ms);
+    pn_json_put_key(&w, "peak_bytes");
+    pn_json_uint(&w, t->peak);
+    if (s->bandwidth) {
+        pn_json_put_key(&w, "bandwidth_gbs");
+        pn_json_double(&w, gbs);
+    }
+    pn_json_object_end(&w);
+    return cli_write_json(s, &w);
+}
+
+static void print_speeds(const char *what, int32_t n_tokens, const double *speeds, size_t n)
+{
+    char a[64], b[64], c[64], d[64], f[64];
+    if (n_tokens == 0) return;
+    cli_print("%-9s %6" PRId32 " %10s %10s %10s %10s %10s\n", what, n_tokens, cli_fixed(a, percentile(speeds, n, 0.5), 1), cli_fixed(b, percentile(speeds, n, 0), 1),
+              cli_fixed(c, percentile(speeds, n, 0.1), 1), cli_fixed(d, percentile(speeds, n, 0.9), 1), cli_fixed(f, percentile(speeds, n, 1), 1));
+}
+
+static int print_table(const cli_settings *s, const cli_engine *e, const times *t, double gbs)
+{
+    const size_t n = (size_t)s->repetitions;
+    char a[64];
+    cli_print("%-9s %6s %10s %10s %10s %10s %10s\n", "tokens/s", "n", "median", "min", "p10", "p90", "max");
+    print_speeds("prompt", s->bench_prompt, t->prompt, n);
+    print_speeds("generate", s->bench_generate, t->generate, n);
+    cli_print("load %s ms", cli_fixed(a, e->load_ms, 1));
+    cli_print(", peak memory %s", cli_bytes(a, t->peak));
+    if (s->bandwidth) cli_print(", memory is read at %s GB/s", cli_fixed(a, gbs, 1));
+    cli_print("\n");
+    return cli_flush(s);
+}
+
+static void print_row(const char *test, size_t repetition, int32_t position, int32_t n_tokens, double seconds)
+{
+    char a[64], b[64];
+    cli_print("%s,%zu,%" PRId32 ",%" PRId32 ",%s,%s\n", test, repetition + 1, position, n_tokens, cli_fixed(a, seconds * 1e3, 4), cli_fixed(b, seconds > 0 ? n_tokens / seconds : 0, 3));
+}
+
+/* Position: tokens in the context before the row's. */
+static int print_csv(const cli_settings *s, const times *t)
+{
+    const size_t n = (size_t)s->bench_generate;
+    cli_print("test,repetition,position,tokens,milliseconds,tokens_per_second\n");
+    for (size_t r = 0; r < (size_t)s->repetitions; r++) {
+        if (s->bench_prompt) print_row("prompt", r, 0, s->bench_prompt, t->prompt[r]);
+        for (size_t i = 0; i < n; i++) print_row("generate", r, s->bench_prompt + (int32_t)i, 1, t->token[r * n + i]);
+    }
+    return cli_flush(s);
+}
+
+static int bench(const cli_settings *s, const cli_engine *e, times *t)
+{
+    pinch_error err = {PINCH_OK, ""};
+    double gbs = 0;
+    pinch_status st = measure(s, e, t, &err);
+    t->peak = pn_memory_peak();
+    if (!st && s->csv) return print_csv(s, t);
+    if (!st && s->bandwidth) st = measure_bandwidth(s, &gbs, &err);
+    if (st) return cli_error(s, &err);
+    to_speeds(t->prompt, (size_t)s->repetitions, (size_t)s->bench_prompt);
+    to_speeds(t->generate, (size_t)s->repetitions, (size_t)s->bench_generate);
+    return s->json ? print_json(s, e, t, gbs) : print_table(s, e, t, gbs);
+}
+
+static int run(cli_settings *s)
+{
+    cli_engine e;
+    if (s->bench_prompt + s->bench_generate == 0) return cli_misuse(s, "-p 0 -n 0: there is nothing to measure");
+    if (s->csv && s->json) return cli_misuse(s, "--csv and --json exclude each other");
+    if (s->n_ctx == 0) s->n_ctx = s->bench_prompt + s->bench_generate;
+    if (s->plan) return cli_print_plan(s);
+    int status = cli_open_engine(s, &e);
+    if (status) return status;
+    const uint64_t n = (uint64_t)s->repetitions;
+    times t = {pn_alloc(n, sizeof *t.prompt), pn_alloc(n, sizeof *t.generate), pn_alloc(n * (uint64_t)s->bench_generate, sizeof *t.token), 0};
+    status = t.prompt && t.generate && t.token ? bench(s, &e, &t) : cli_fail(s, "out of memory for %" PRIu64 " repetitions", n);
+    free(t.prompt);
+    free(t.generate);
+    free(t.token);
+    cli_close_engine(&e);
+    return status;
+}
+
+const cli_command cli_bench = {"bench", "measures speed", "Measures how fast prompts are read and tokens generated, without sampling or printing.", groups, examples, PN_COUNT(examples), run};
