@@ -7,11 +7,11 @@
 #define PN_UTF8_INVALID UINT32_MAX
 #define PN_REPLACEMENT 0xfffdu
 
-/* The character at text[0]; n >= 1. Returns its bytes, 1 .. 4. Bytes that are part of no character (overlong forms, surrogates and what
+/* The character at bytes[0]; n >= 1. Returns its bytes, 1 .. 4. Bytes that are part of no character (overlong forms, surrogates and what
  * is beyond U+10FFFF included) give PN_UTF8_INVALID and the length of the longest beginning of a character that they could have been. */
-static inline size_t pn_utf8_decode(const char *text, size_t n, uint32_t *out)
+static inline size_t pn_utf8_decode(const char *bytes, size_t n, uint32_t *out)
 {
-    const unsigned char *s = (const unsigned char *)text;
+    const unsigned char *s = (const unsigned char *)bytes;
     if (s[0] < 0x80) {
         *out = s[0];
         return 1;
