@@ -1,5 +1,6 @@
 /* tests/base_memory.c - error sentences, checked sizes, arenas, pages and files. */
 #include "base/arena.h"
+#include "base/cpu.h"
 #include "base/pages.h"
 #include "test.h"
 
@@ -86,6 +87,18 @@ static void pages(void)
     pn_pages_free(NULL, 5);
 }
 
+/* A cache for a long context must cost what a short text touches, whatever the system thinks of huge pages. */
+static void untouched_pages(void)
+{
+    const uint64_t bytes = UINT64_C(256) << 20, step = UINT64_C(4) << 20, before = pn_memory_resident();
+    uint8_t *p = pn_pages_alloc(bytes);
+    if (!p || !before) return;
+    for (uint64_t i = 0; i < bytes; i += step) *(volatile uint8_t *)(p + i) = 1;
+    const uint64_t grown = pn_memory_resident() - before;
+    CHECK("only pages that are touched are resident", grown < UINT64_C(16) << 20, "64 bytes touched, %" PRIu64 " resident", grown);
+    pn_pages_free(p, bytes);
+}
+
 static void opened_file(const pn_file *f, int fd)
 {
     pinch_error err = {0};
@@ -138,6 +151,7 @@ int main(void)
     sizes();
     arenas();
     pages();
+    untouched_pages();
     files();
     return pn_done();
 }

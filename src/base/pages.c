@@ -8,24 +8,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Below this a huge page would save nothing that matters and might make resident what was never used. */
-#define HUGE_WORTH (UINT64_C(8) << 20)
 /* One read call moves at most this much: the system's own cap is just below 2 GiB, and 32-bit ssize_t ends there. */
 #define READ_STEP (UINT64_C(1) << 30)
 /* Of a long path messages show the end, which tells files apart. */
 enum { SHOWN_NAME = 160 };
 
-void *pn_pages_alloc(uint64_t bytes)
+static void *pages(uint64_t bytes, bool huge)
 {
     if (bytes > PTRDIFF_MAX) return NULL;
     size_t n = bytes ? (size_t)bytes : 1;
     void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) return NULL;
-#ifdef MADV_HUGEPAGE
-    if (bytes >= HUGE_WORTH) madvise(p, n, MADV_HUGEPAGE);
+#if defined(MADV_HUGEPAGE) && defined(MADV_NOHUGEPAGE)
+    madvise(p, n, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE); /* a hint: kernels without huge pages refuse it */
+#else
+    (void)huge;
 #endif
     return p;
 }
+
+void *pn_pages_alloc(uint64_t bytes) { return pages(bytes, false); }
+void *pn_pages_alloc_huge(uint64_t bytes) { return pages(bytes, true); }
 
 void pn_pages_free(void *p, uint64_t bytes)
 {

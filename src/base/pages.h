@@ -4,8 +4,11 @@
 
 #include "base/base.h"
 
-/* Zeroed anonymous pages, 64-byte aligned at least, huge pages asked for when the size is worth it. NULL: exhausted. Counts in no malloc. */
+/* Zeroed anonymous pages, 64-byte aligned at least. NULL: exhausted. Counts in no malloc. What is never touched takes no memory, so that a cache for
+ * a long context costs what a short text uses. */
 void *pn_pages_alloc(uint64_t bytes);
+/* The same in huge pages where the system grants them: for what is filled at once and read from end to end, as weights are. */
+void *pn_pages_alloc_huge(uint64_t bytes);
 void pn_pages_free(void *p, uint64_t bytes); /* NULL is fine */
 
 typedef struct pn_file pn_file;

@@ -109,7 +109,7 @@ static pinch_status measure_bandwidth(const cli_settings *s, double *gbs, pinch_
     uint64_t bytes = (uint64_t)512 << 20;
     const uint64_t available = pn_memory_available();
     if (bytes > available / 4) bytes = available / 4 / 64 * 64;
-    sweep w = {.words = pn_pages_alloc(bytes), .n = (size_t)(bytes / 8)};
+    sweep w = {.words = pn_pages_alloc_huge(bytes), .n = (size_t)(bytes / 8)};
     if (!w.words) return pn_fail_memory(err, "the bandwidth buffer", bytes);
     pn_pool *pool = NULL;
     const pinch_status st = pn_pool_open(&pool, threads, err);

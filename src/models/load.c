@@ -105,7 +105,7 @@ static pinch_status load_resident(pn_network *net, const pn_weights_options *opt
 {
     const int n = pn_pool_size(pool);
     loader l = {.net = net, .options = options};
-    net->resident = pn_pages_alloc(net->resident_bytes);
+    net->resident = pn_pages_alloc_huge(net->resident_bytes);
     if (!net->resident) return pn_fail_memory(err, "the weights", net->resident_bytes);
     l.errors = pn_alloc_zero((uint64_t)n, sizeof *l.errors);
     l.statuses = pn_alloc_zero((uint64_t)n, sizeof *l.statuses);
