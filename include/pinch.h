@@ -270,7 +270,8 @@ typedef struct pinch_generate_result {
 } pinch_generate_result;
 
 PINCH_API pinch_generate_options pinch_generate_options_default(void);
-/* Samples and feeds until a stop, starting from the current logits of sequence `seq`. */
+/* Samples and feeds until a stop, starting from the current logits, which must be of sequence `seq`. `result` may be NULL. A failure leaves
+ * what was generated before it in the sequence. */
 PINCH_API pinch_status pinch_generate(pinch_session *session, int32_t seq, pinch_sampler *sampler, const pinch_generate_options *options,
                                       pinch_generate_result *result, pinch_error *err);
 

@@ -136,6 +136,8 @@ pinch_status pinch_generate(pinch_session *s, int32_t seq, pinch_sampler *sample
 {
     const pinch_generate_options o = options ? *options : pinch_generate_options_default();
     output out = {.s = s, .o = &o};
+    pinch_generate_result unwanted;
+    if (!result) result = &unwanted;
     *result = (pinch_generate_result){.stop = PINCH_STOP_LENGTH};
     pinch_status st = check_stops(&o, err);
     if (!st && !s->logits) st = pn_fail(err, PINCH_ERR_ARGUMENT, "generate: feed a token first, there are no logits yet");
