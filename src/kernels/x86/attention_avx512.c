@@ -11,7 +11,7 @@ typedef __m512 (*load_fn)(const uint8_t *p, int64_t i);
 
 /* Vector i (16 elements) of an array. */
 PN_INLINE __m512 load_vector_f32(const uint8_t *p, int64_t i) { return _mm512_loadu_ps(p + i * 64); }
-PN_INLINE __m512 load_vector_f16(const uint8_t *p, int64_t i) { return load_f16(p + i * 32); }
+PN_INLINE __m512 load_vector_f16(const uint8_t *p, int64_t i) { return f_load_halves(p + i * 32); }
 PN_INLINE __m512 load_vector_i8(const uint8_t *p, int64_t i) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const void *)(p + i * 16)))); }
 
 /* Calls BLOCK(n, i) for queries i .. i+n-1 until all n_q are done. */
@@ -68,7 +68,7 @@ PN_INLINE void scores_q8_0(int n, int n_t, float *scores, int64_t ld, const uint
         dot_channels(n, n_t, load_vector_i8, u, k + 32, tile_bytes, q, c, 32);
         PN_UNROLL for (int t = 0; t < n_t; t++)
         {
-            const __m512 scale = load_f16(k + (size_t)t * tile_bytes);
+            const __m512 scale = f_load_halves(k + (size_t)t * tile_bytes);
             PN_UNROLL for (int i = 0; i < n; i++)
             {
                 float *at = scores + i * ld + t * 16;

@@ -1,14 +1,12 @@
-/* kernels/x86/bf16_avx512.c - BF16, AVX-512. */
+/* kernels/x86/bf16_avx512.c - BF16 with AVX-512. */
 #include "kernels/x86/avx512.h"
+#include "kernels/x86/float_tile_x86.h"
 
 #define ELEMENT 2
 
-PN_INLINE __m512 load_16(const uint8_t *p)
-{
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_load_si256((const void *)p)), 16));
-}
-PN_INLINE void store_units(uint8_t *out, __m512i v) { store_pairs(out, v); }
+PN_INLINE fvec load_weights(const uint8_t *p) { return f_load_bf16(p); }
+PN_INLINE void store_units(uint8_t *out, vec v) { store_halves(out, v); }
 
-#include "kernels/x86/float_avx512.h"
+#include "kernels/x86/float_x86.h"
 
-PN_KERNEL_AVX512(bf16)
+PN_KERNEL_X86(bf16, avx512vnni)

@@ -1,11 +1,12 @@
-/* kernels/x86/f32_avx512.c - F32, AVX-512. */
+/* kernels/x86/f32_avx512.c - F32 with AVX-512. */
 #include "kernels/x86/avx512.h"
+#include "kernels/x86/float_tile_x86.h"
 
 #define ELEMENT 4
 
-PN_INLINE __m512 load_16(const uint8_t *p) { return _mm512_load_ps(p); }
-PN_INLINE void store_units(uint8_t *out, __m512i v) { _mm512_store_si512(out, v); }
+PN_INLINE fvec load_weights(const uint8_t *p) { return f_load(p); }
+PN_INLINE void store_units(uint8_t *out, vec v) { v_store(out, v); }
 
-#include "kernels/x86/float_avx512.h"
+#include "kernels/x86/float_x86.h"
 
-PN_KERNEL_AVX512(f32)
+PN_KERNEL_X86(f32, avx512vnni)

@@ -1,6 +1,7 @@
 /* kernels/x86/ops_avx512.c - vector operations with AVX-512, bit-equal to kernels/scalar/ops_scalar.c. Attention is in attention_avx512.c,
  * activation rounding in quantise_avx512.c. */
-#include "kernels/x86/float_tile_avx512.h"
+#include "kernels/x86/avx512.h"
+#include "kernels/x86/float_tile_x86.h"
 #include "kernels/x86/math_avx512.h"
 #include "kernels/x86/ops_avx512.h"
 
@@ -164,8 +165,8 @@ static void make_float_panel(float *panel, const pn_exact_mm *e, int64_t row, in
             type->dequantise(part[r], src + (size_t)at / type->block * type->bytes, n);
         }
         pack_rows rows;
-        pack_begin(&rows, part, LANES, sizeof part[0], 32);
-        for (int64_t k = 0; k < n; k += 8, pack_next(&rows)) {
+        pack_begin(&rows, LANES, part, LANES, sizeof part[0], 32);
+        for (int64_t k = 0; k < n; k += 8, pack_next(&rows, LANES)) {
             __m512i v[8];
             pack_32(v, &rows, 0);
             for (int i = 0; i < pn_min64(8, n - k); i++) _mm512_store_si512(panel + (at + k + i) * LANES, v[i]);
@@ -180,13 +181,12 @@ static void exact(const pn_exact_mm *e, int64_t row0, int64_t row1, void *scratc
     const pn_mm *mm = &e->mm;
     float *panel = (float *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63);
     for (int64_t row = row0; row < row1; row += LANES) {
-        const __mmask16 mask = rows_mask(row, row1);
         make_float_panel(panel, e, row, row1);
         for (int64_t c = 0; c < mm->n_cols; c += TILE) {
             columns cols;
             columns_take(&cols, mm, c, TILE);
-            if (mm->n_cols - c == 1) float_tile(1, 1, load_16, 4, (const uint8_t *)panel, 0, mm->k, &cols, row, mask);
-            else float_tile(TILE, 1, load_16, 4, (const uint8_t *)panel, 0, mm->k, &cols, row, mask);
+            if (mm->n_cols - c == 1) float_tile(1, 1, load_16, 4, (const uint8_t *)panel, 0, mm->k, &cols, row, row1);
+            else float_tile(TILE, 1, load_16, 4, (const uint8_t *)panel, 0, mm->k, &cols, row, row1);
         }
     }
 }

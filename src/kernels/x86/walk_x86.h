@@ -1,9 +1,7 @@
-/* kernels/x86/gemm_avx512.h - the walk over row groups and column tiles.
+/* kernels/x86/walk_x86.h - the walk over row groups and column tiles.
  *
- * Last part of a template: needs group_bytes, tile, make_panel, panel_tile and SCRATCH_BYTES of the including file. Up to DIRECT_COLS columns are
- * computed straight from the packed form; above, 16 rows are unpacked once into a panel and all tiles read that. */
-#define DIRECT_COLS 8
-
+ * Last part of a template: needs group_bytes, tile, make_panel, panel_tile and SCRATCH_BYTES of the including file. Up to DIRECT_COLUMNS columns are
+ * computed straight from the packed form; above, the rows are unpacked once into a panel and all tiles read that. */
 static void gemv(const pn_mm *mm, int64_t row0, int64_t row1, void *scratch)
 {
     (void)scratch;
@@ -14,25 +12,25 @@ static void gemv(const pn_mm *mm, int64_t row0, int64_t row1, void *scratch)
     for (int64_t row = row0; row < row1; row += LANES, group += step) tile(1, group, mm->k, &cols, row, rows_mask(row, row1));
 }
 
-static void group_direct(const pn_mm *mm, const uint8_t *group, int64_t row, __mmask16 mask)
+static void group_direct(const pn_mm *mm, const uint8_t *group, int64_t row, row_mask mask)
 {
-    for (int64_t c = 0; c < mm->n_cols; c += 4) {
+    for (int64_t c = 0; c < mm->n_cols; c += DIRECT_TILE) {
         columns cols;
-        const int n = mm->n_cols - c > 2 ? 4 : 2;
+        const int n = mm->n_cols - c > DIRECT_TILE / 2 ? DIRECT_TILE : DIRECT_TILE / 2;
         columns_take(&cols, mm, c, n);
-        if (n == 4) tile(4, group, mm->k, &cols, row, mask);
-        else tile(2, group, mm->k, &cols, row, mask);
+        if (n == DIRECT_TILE) tile(DIRECT_TILE, group, mm->k, &cols, row, mask);
+        else tile(DIRECT_TILE / 2, group, mm->k, &cols, row, mask);
     }
 }
 
-static void group_panel(const pn_mm *mm, const uint8_t *panel, int64_t row, __mmask16 mask)
+static void group_panel(const pn_mm *mm, const uint8_t *panel, int64_t row, row_mask mask)
 {
     for (int64_t c = 0; c < mm->n_cols; c += TILE) {
         columns cols;
-        const int n = mm->n_cols - c > 4 ? TILE : 4;
+        const int n = mm->n_cols - c > TILE / 2 ? TILE : TILE / 2;
         columns_take(&cols, mm, c, n);
         if (n == TILE) panel_tile(TILE, panel, mm->k, &cols, row, mask);
-        else panel_tile(4, panel, mm->k, &cols, row, mask);
+        else panel_tile(TILE / 2, panel, mm->k, &cols, row, mask);
     }
 }
 
@@ -41,8 +39,8 @@ static void gemm(const pn_mm *mm, int64_t row0, int64_t row1, void *scratch)
     const uint64_t step = group_bytes(mm->k);
     const uint8_t *group = (const uint8_t *)mm->w + (uint64_t)(row0 / LANES) * step;
     for (int64_t row = row0; row < row1; row += LANES, group += step) {
-        const __mmask16 mask = rows_mask(row, row1);
-        if (mm->n_cols <= DIRECT_COLS) group_direct(mm, group, row, mask);
+        const row_mask mask = rows_mask(row, row1);
+        if (mm->n_cols <= DIRECT_COLUMNS) group_direct(mm, group, row, mask);
         else group_panel(mm, make_panel(scratch, group, mm->k), row, mask);
     }
 }

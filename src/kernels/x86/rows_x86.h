@@ -1,0 +1,73 @@
+/* kernels/x86/rows_x86.h - what the x86 kernels share whatever their vector width: columns of a tile, file rows to pack, exported names.
+ *
+ * Knows no instruction set and no weight format. */
+#ifndef PN_X86_ROWS_H
+#define PN_X86_ROWS_H
+
+#include "kernels/registry.h"
+
+#define PN_INLINE static inline __attribute__((always_inline))
+/* Loops over columns and code vectors must unroll fully, or their vectors live in memory. */
+#if defined(__clang__)
+#define PN_UNROLL _Pragma("clang loop unroll(full)")
+#define PN_NO_UNROLL _Pragma("clang loop unroll(disable)")
+#else
+#define PN_UNROLL _Pragma("GCC unroll 64")
+#define PN_NO_UNROLL _Pragma("GCC unroll 1")
+#endif
+
+enum { max_columns = 8, max_rows = 16 };
+
+/* Activations and packed weights are read through types that may alias any other. */
+typedef int32_t __attribute__((may_alias)) pn_i32_alias;
+typedef float __attribute__((may_alias)) pn_f32_alias;
+
+/* Makes the compiler leave what it stored at p in memory and load it again. */
+PN_INLINE void hide(void *p) { __asm__("" : : "r"(p) : "memory"); }
+
+/* The columns of one tile. A tile that is not full repeats its last column: it computes and writes the same value twice. */
+typedef struct columns {
+    const uint8_t *x[max_columns];
+    float *y[max_columns];
+} columns;
+
+PN_INLINE void columns_take(columns *cols, const pn_mm *mm, int64_t first, int n)
+{
+    for (int c = 0; c < n; c++) {
+        const int64_t i = pn_min64(first + c, mm->n_cols - 1);
+        cols->x[c] = mm->x[i];
+        cols->y[c] = mm->y[i];
+    }
+}
+
+/* File rows on their way into a group, walked block by block. */
+typedef struct pack_rows {
+    const uint8_t *at[max_rows];
+    size_t step[max_rows];
+} pack_rows;
+
+/* What the missing rows of the last group are read from: no block packed here is larger. */
+static const uint8_t zero_block[256];
+
+PN_INLINE void pack_begin(pack_rows *rows, int n_rows, const void *src, int64_t n_valid, size_t row_bytes, size_t block_bytes)
+{
+    for (int r = 0; r < n_rows; r++) {
+        const bool valid = r < n_valid;
+        rows->at[r] = valid ? (const uint8_t *)src + (size_t)r * row_bytes : zero_block;
+        rows->step[r] = valid ? block_bytes : 0;
+    }
+}
+PN_INLINE void pack_next(pack_rows *rows, int n_rows)
+{
+    for (int r = 0; r < n_rows; r++) rows->at[r] += rows->step[r];
+}
+
+/* The functions that kernels.def names. */
+#define PN_KERNEL_X86(weight, isa)                                                                                                            \
+    uint64_t pn_##weight##__##isa##_group_bytes(int64_t k) { return group_bytes(k); }                                                         \
+    void pn_##weight##__##isa##_pack(void *dst, const void *src, int64_t n_valid, int64_t k) { pack(dst, src, n_valid, k); }                  \
+    uint64_t pn_##weight##__##isa##_scratch(int64_t k) { return scratch_bytes(k); }                                                           \
+    void pn_##weight##__##isa##_gemv(const pn_mm *mm, int64_t row0, int64_t row1, void *scratch) { gemv(mm, row0, row1, scratch); }           \
+    void pn_##weight##__##isa##_gemm(const pn_mm *mm, int64_t row0, int64_t row1, void *scratch) { gemm(mm, row0, row1, scratch); }
+
+#endif
