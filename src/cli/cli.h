@@ -85,7 +85,7 @@ typedef struct cli_command {
 
 #define CLI_FIELD(field) offsetof(cli_settings, field)
 
-extern const cli_group cli_model_group, cli_compute_group, cli_sampling_group, cli_output_group, cli_seed_group;
+extern const cli_group cli_model_group, cli_context_group, cli_compute_group, cli_sampling_group, cli_output_group, cli_seed_group;
 extern const cli_command cli_run, cli_chat, cli_tokenize, cli_detokenize, cli_template, cli_logits, cli_perplexity, cli_bench, cli_info, cli_check;
 
 cli_settings cli_settings_default(void);
@@ -118,6 +118,7 @@ void cli_forget_interrupt(void);
 
 /* Standard output. False after any failure; cli_flush says why and gives the status. */
 void cli_write(const void *bytes, size_t n);
+void cli_write_generated(const char *text, size_t n); /* of a model: as it is, but no control characters to a terminal */
 void cli_write_safe(const char *text, size_t n); /* of a file: control characters become ? */
 void cli_print(const char *format, ...) PN_PRINTF(1, 2);
 int cli_flush(const cli_settings *s);

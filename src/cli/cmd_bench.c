@@ -12,6 +12,7 @@ static const cli_option options[] = {
     {{"-p", "--n-prompt"}, "N", CLI_INT, CLI_FIELD(bench_prompt), 0, 1 << 24, NULL, "Tokens of the prompt.", NULL},
     {{"-n", "--n-gen"}, "N", CLI_INT, CLI_FIELD(bench_generate), 0, 1 << 24, NULL, "Tokens generated after it.", NULL},
     {{"-r", "--repetitions"}, "N", CLI_INT, CLI_FIELD(repetitions), 1, 10000, NULL, "How often, after one warm-up.", NULL},
+    {{"-c", "--ctx-size"}, "N", CLI_INT, CLI_FIELD(n_ctx), 1, INT32_MAX / 4, NULL, "How many tokens are remembered.", "-p and -n together"},
     {{"--bandwidth"}, NULL, CLI_ON, CLI_FIELD(bandwidth), 0, 0, NULL, "Measures how fast -t threads read memory, too.", ""},
     {{"--csv"}, NULL, CLI_ON, CLI_FIELD(csv), 0, 0, NULL, "Prints a row for each prompt and each generated token, to plot.", ""},
 };

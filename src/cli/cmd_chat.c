@@ -18,7 +18,7 @@ static const cli_option options[] = {
     {{"--special"}, NULL, CLI_ON, CLI_FIELD(special), 0, 0, NULL, "Shows special tokens in the text.", ""},
 };
 static const cli_group own = {"Conversation", options, PN_COUNT(options)};
-static const cli_group *const groups[] = {&cli_model_group, &own, &cli_seed_group, &cli_sampling_group, &cli_compute_group, &cli_output_group, NULL};
+static const cli_group *const groups[] = {&cli_model_group, &own, &cli_seed_group, &cli_sampling_group, &cli_context_group, &cli_compute_group, &cli_output_group, NULL};
 static const cli_example examples[] = {
     {"pinch chat -m model.gguf -n 32 -sys \"You answer in one sentence.\"", "talk; /help shows what else can be typed"},
     {"echo \"What is a llama?\" | pinch chat -m model.gguf -n 32 --seed 7", "one message from a script"},
@@ -120,7 +120,7 @@ static bool on_token(void *user, pinch_token token, const char *text, size_t n)
     (void)token;
     c->output_failed = !keep(c, text, n);
     if (!c->s->json && !c->output_failed) {
-        cli_write(text, n);
+        cli_write_generated(text, n);
         c->output_failed = cli_flush(c->s) != CLI_DONE;
     }
     return c->output_failed || cli_interrupted(NULL);

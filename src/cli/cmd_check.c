@@ -81,6 +81,14 @@ static void print_line(const pn_proof *p)
     if (!p->held) cli_print("    %s\n", p->failure);
 }
 
+static void print_head(void)
+{
+    char cpu[128];
+    pn_cpu_name(cpu, sizeof cpu);
+    cli_print("%s; speeds in thousand millions of weights a second on one thread, and the ratio to scalar\n", cpu);
+    cli_print("%-30s %-8s %-6s %9s %12s %8s %7s %8s %7s\n", "kernel", "promise", "", "cases", "error", "1 column", "ratio", "16", "ratio");
+}
+
 static void on_start(void *user, const char *name)
 {
     const tally *t = user;
@@ -91,7 +99,7 @@ static bool on_proof(void *user, const pn_proof *proof)
 {
     tally *t = user;
     if (cli_colours(STDERR_FILENO) && !t->s->json) fprintf(stderr, "\033[K");
-    t->proofs++;
+    if (t->proofs++ == 0 && !t->s->json) print_head();
     t->broken += !proof->held;
     if (t->s->json) print_json(t->s, proof);
     else print_line(proof);
@@ -135,12 +143,6 @@ static int run(cli_settings *s)
     pinch_error err = {PINCH_OK, ""};
     tally t = {s, 0, 0};
     if (s->list) return list_kernels(s);
-    if (!s->json) {
-        char cpu[128];
-        pn_cpu_name(cpu, sizeof cpu);
-        cli_print("%s; speeds in thousand millions of weights a second on one thread, and the ratio to scalar\n", cpu);
-        cli_print("%-30s %-8s %-6s %9s %12s %8s %7s %8s %7s\n", "kernel", "promise", "", "cases", "error", "1 column", "ratio", "16", "ratio");
-    }
     const pn_prove_options o = {
         .features = pn_cpu_features(), .seed = s->seed_given ? s->seed : 1, .filter = s->kernel_filter, .thorough = s->thorough, .seconds = 0.05, .on_start = on_start, .on_proof = on_proof, .user = &t,
     };

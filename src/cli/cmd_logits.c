@@ -14,7 +14,7 @@ static const cli_option options[] = {
     {{"--last"}, NULL, CLI_ON, CLI_FIELD(last), 0, 0, NULL, "Writes the last token's row only.", ""},
 };
 static const cli_group own = {"Tokens", options, PN_COUNT(options)};
-static const cli_group *const groups[] = {&cli_model_group, &own, &cli_compute_group, &cli_output_group, NULL};
+static const cli_group *const groups[] = {&cli_model_group, &own, &cli_context_group, &cli_compute_group, &cli_output_group, NULL};
 static const cli_example examples[] = {
     {"pinch logits -m model.gguf --tokens tokens.txt -o logits.f32", "one row for each token"},
     {"pinch tokenize -m model.gguf < text.txt | pinch logits -m model.gguf --tokens - -o last.f32 --last", "what would follow a text"},

@@ -20,7 +20,7 @@ static const cli_option options[] = {
     {{"--no-parse-special"}, NULL, CLI_ON, CLI_FIELD(no_parse_special), 0, 0, NULL, "Takes text such as <|im_end|> in the prompt for plain text.", ""},
 };
 static const cli_group own = {"Text", options, PN_COUNT(options)};
-static const cli_group *const groups[] = {&cli_model_group, &own, &cli_seed_group, &cli_sampling_group, &cli_compute_group, &cli_output_group, NULL};
+static const cli_group *const groups[] = {&cli_model_group, &own, &cli_seed_group, &cli_sampling_group, &cli_context_group, &cli_compute_group, &cli_output_group, NULL};
 static const cli_example examples[] = {
     {"pinch run -m model.gguf -p \"The capital of France is\" -n 16", "continue a sentence"},
     {"pinch run -m model.gguf -f text.txt -n 16 --temp 0 --json", "the likeliest continuation of a file, with timings, for scripts"},
@@ -75,7 +75,7 @@ static bool on_token(void *user, pinch_token token, const char *text, size_t n)
         r->failed = !keep(r, token, text, n);
         return r->failed;
     }
-    cli_write(text, n);
+    cli_write_generated(text, n);
     r->failed = cli_flush(r->s) != CLI_DONE;
     return r->failed;
 }

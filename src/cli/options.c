@@ -20,8 +20,12 @@ static const cli_option model_options[] = {
 };
 const cli_group cli_model_group = {"Model", COUNTED(model_options)};
 
+static const cli_option context_options[] = {
+    {{"-c", "--ctx-size"}, "N", CLI_INT, CLI_FIELD(n_ctx), 1, INT32_MAX / 4, NULL, "How many tokens are remembered.", "the model's, at most 8192, less where memory is short"},
+};
+const cli_group cli_context_group = {"Context", COUNTED(context_options)};
+
 static const cli_option compute_options[] = {
-    {{"-c", "--ctx-size"}, "N", CLI_INT, CLI_FIELD(n_ctx), 1, INT32_MAX / 4, NULL, "Context: how many tokens are remembered.", "the model's, at most 8192, less where memory is short"},
     {{"-b", "--batch-size"}, "N", CLI_INT, CLI_FIELD(n_batch), 1, 65536, NULL, "Tokens of a prompt that are computed at once; fewer take less memory.", "512"},
     {{"-t", "--threads"}, "N", CLI_INT, CLI_FIELD(threads), 1, 64, NULL, "Threads that generate.", "derived from the machine's cores"},
     {{"-tb", "--threads-batch"}, "N", CLI_INT, CLI_FIELD(threads_batch), 1, 64, NULL, "Threads that read prompts.", "as -t"},

@@ -166,6 +166,15 @@ void cli_forget_interrupt(void) { interrupted = 0; }
 
 void cli_write(const void *bytes, size_t n) { fwrite(bytes, 1, n, stdout); }
 
+void cli_write_generated(const char *text, size_t n)
+{
+    if (isatty(STDOUT_FILENO) != 1) {
+        cli_write(text, n);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) putchar(is_control(text[i]) && text[i] != '\n' && text[i] != '\t' ? '?' : text[i]);
+}
+
 void cli_write_safe(const char *text, size_t n)
 {
     for (size_t i = 0; i < n; i++) putchar(is_control(text[i]) ? '?' : text[i]);
