@@ -24,14 +24,16 @@ class Case:
         self.path = os.path.join(self.folder, self.__dict__.get("model", "model.gguf"))
         self.k, self.v = KV[self.kv]
         self.options = ("-c", 512, "-ctk", self.k, "-ctv", self.v)
+        # golden's exact logits of these cases have an F32 cache: rounding K to Q8_0 alone moves them by 0.037, whatever the activations are
+        self.exact = (*EXACT, "-ctk", "f16") if self.kv == "q8_0" else EXACT
         self.quantised = os.path.exists(os.path.join(self.folder, "logits_ideal.f32"))
 
-    def reference(self):
+    def golden(self):
         name = "logits_ideal.f32" if self.quantised else "logits.f32"
         return np.fromfile(os.path.join(self.folder, name), dtype="<f4").reshape(len(self.prompt), self.n_vocab)
 
     @functools.lru_cache(maxsize=None)
-    def logits(self, *options):
+    def rows(self, *options):
         return drive.logits(self.path, self.prompt, self.n_vocab, *self.options, *options)
 
 
@@ -62,7 +64,7 @@ def top_tokens(ours, golden, tolerance):
 @every_case
 def test_logits(name):
     case = case_of(name)
-    ours, golden = case.logits(), case.reference()
+    ours, golden = case.rows(), case.golden()
     assert np.isfinite(ours).all()
     gap, rms = gaps(ours, golden)
     assert gap <= case.tolerance, f"gap {gap:.6f}, rms {rms:.6f}"
@@ -73,7 +75,7 @@ def test_logits(name):
 @every_case
 def test_logits_without_rounding_activations(name):
     case = case_of(name)
-    ours, golden = case.logits(*EXACT), case.reference()
+    ours, golden = case.rows(*case.exact), case.golden()
     tolerance = getattr(case, "tolerance_without_activation_rounding", case.tolerance)
     gap, rms = gaps(ours, golden)
     assert gap <= tolerance, f"gap {gap:.6f}, rms {rms:.6f}"
@@ -121,7 +123,7 @@ def test_same_bits_for_batches_and_threads(name):
     assert np.isfinite(first).all()
     for options in [("-b", 512, "-t", 2), ("-b", 512, "-t", 3), ("-b", 64, "-t", 2), ("-b", 7, "-t", 3), ("-b", 1, "-t", 1), ("-b", 1, "-t", 2), ("-b", 7, "-t", 1, "-tb", 2)]:
         assert drive.same_bits(first, rows(*options)), f"{options} differ from -b 512 -t 1"
-    assert drive.same_bits(first[:len(case.prompt)], case.logits()), "the prompt alone differs from the prompt as a beginning"
+    assert drive.same_bits(first[:len(case.prompt)], case.rows()), "the prompt alone differs from the prompt as a beginning"
     exact = rows(*EXACT, "-b", 512, "-t", 1)
     assert drive.same_bits(exact, rows(*EXACT, "-b", 7, "-t", 3)) and drive.same_bits(exact, rows(*EXACT, "-b", 1, "-t", 2))
 
@@ -130,7 +132,7 @@ def test_same_bits_for_batches_and_threads(name):
 def test_last_row_alone(name):
     case = case_of(name)
     last = drive.logits(case.path, case.prompt, case.n_vocab, *case.options, last=True)
-    assert drive.same_bits(last, case.logits()[-1:])
+    assert drive.same_bits(last, case.rows()[-1:])
 
 
 @every_case
@@ -138,7 +140,7 @@ def test_same_bits_from_scalar_kernels(name):
     case = case_of(name)
     types = drive.pinch_json("info", "-m", case.path)["kernels"]
     forced = [x for t in types for x in ("--kernel", f"{t}=scalar")]
-    assert drive.same_bits(case.logits(), case.logits(*forced))
+    assert drive.same_bits(case.rows(), case.rows(*forced))
 
 
 @every_case
@@ -146,7 +148,7 @@ def test_same_bits_from_scalar_kernels(name):
 def test_same_bits_on_aarch64(name, cpu):
     case = case_of(name)
     arm = drive.logits(case.path, case.prompt, case.n_vocab, *case.options, "-t", 2, **drive.emulated(cpu))
-    assert drive.same_bits(arm, case.logits())
+    assert drive.same_bits(arm, case.rows())
 
 
 @every_case
@@ -154,7 +156,7 @@ def test_same_bits_on_32_bit_x86(name):
     case, program = case_of(name), os.path.join(drive.ROOT, "build/i686/pinch")
     if not os.path.exists(program):
         pytest.skip("no build/i686/pinch")
-    assert drive.same_bits(drive.logits(case.path, case.prompt, case.n_vocab, *case.options, program=program), case.logits())
+    assert drive.same_bits(drive.logits(case.path, case.prompt, case.n_vocab, *case.options, program=program), case.rows())
 
 
 @pytest.mark.parametrize("name", [n for n in cases(True) if "tokenize" in drive.load(os.path.join(GOLDEN, n, "case.json"))])
