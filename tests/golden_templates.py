@@ -14,7 +14,7 @@ import drive
 NOW = ("--now", "2026-01-02T03:04:05")
 FOLDER = drive.golden("templates")
 CACHE = drive.fetch("vocab", "smollm2")
-TEXTS = os.path.join(drive.ROOT, "build/cache/template-texts")
+TEXTS = os.path.abspath(os.environ.get("PINCH_TEMPLATES") or os.path.join(CACHE, "template-texts"))
 MARK = "CONTINUE_FINAL_MESSAGE_TAG "  # spec/chat-templates.md section 7
 
 

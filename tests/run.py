@@ -72,6 +72,21 @@ def run(command, env=None, timeout=TIMEOUT_S):
     return counts, time.monotonic() - start, output
 
 
+def fetch():
+    """Brings the public files that tests name, if the reference data lies beside the project, and tells the tests where."""
+    cache = os.path.abspath(os.environ.get("PINCH_CACHE") or os.path.join(ROOT, "build/cache"))
+    golden = os.path.join(os.environ.get("PINCH_SHARED") or os.path.join(ROOT, "../shared"), "golden")
+    if not os.path.exists(golden):
+        return
+    texts = os.path.join(cache, "template-texts")
+    os.makedirs(texts, exist_ok=True)
+    for script, target in (f"{golden}/fetch.py", [cache]), (f"{golden}/templates/collect.py", [cache, texts]):
+        p = subprocess.run([sys.executable, script, *target], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if p.returncode:
+            print(f"{os.path.basename(script)}: {(p.stdout.strip().splitlines() or ['failed'])[-1]}", flush=True)
+    os.environ.update(PINCH_CACHE=cache, PINCH_TEMPLATES=texts)
+
+
 def missing_tools(part):
     tools = [part.compiler, *part.runner[:1]]
     return [t for t in tools if not shutil.which(t)]
@@ -161,11 +176,13 @@ def run_pytest(name, label, python, *options):
 
 
 def main(names):
-    names = ALL if names == ["all"] else names
+    start = time.monotonic()
+    if names == ["all"]:
+        names = ALL
+        fetch()
     unknown = [n for n in names if n not in ALL]
     if unknown or not names:
         sys.exit(f"unknown part {unknown}\n{__doc__}")
-    start = time.monotonic()
     special = {"house": run_house, "fuzz-replay": run_fuzz_replay, "python": run_python}
     for name in names:
         if name in special:

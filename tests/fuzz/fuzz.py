@@ -14,7 +14,7 @@ def fuzz(name, seconds):
     os.makedirs(os.path.join(ROOT, new), exist_ok=True)
     os.makedirs(os.path.join(ROOT, finds), exist_ok=True)
     seeds = f"tests/fuzz/corpus/{name[:-5]}"
-    command = [f"build/fuzz/fuzz/{name}", new, *([seeds] if os.path.isdir(os.path.join(ROOT, seeds)) else []), f"-max_total_time={seconds}", "-timeout=2",
+    command = [f"build/fuzz/fuzz/{name}", new, *([seeds] if os.path.isdir(os.path.join(ROOT, seeds)) else []), f"-max_total_time={seconds}", "-timeout=10",
                "-rss_limit_mb=1024", f"-artifact_prefix={finds}/", "-print_final_stats=1", "-verbosity=0"]
     status = subprocess.run(command, cwd=ROOT).returncode
     print(f"{name}: {'clean' if status == 0 else 'FOUND, see ' + finds} after {seconds} s at most", flush=True)
