@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { pattern = 0xA7 };
+enum { pattern = 0xA7, margin = 512 }; /* bytes before a placed block that are watched */
 
 pinch_status pn_guarded_open(pn_guarded *g, size_t bytes, pinch_error *err)
 {
@@ -33,11 +33,19 @@ void pn_guarded_close(pn_guarded *g)
     memset(g, 0, sizeof *g);
 }
 
+/* Where the margin before p begins. */
+static uint8_t *margin_before(const pn_guarded *g, const void *p)
+{
+    const size_t before = (size_t)((const uint8_t *)p - g->base);
+    return g->base + before - (before < margin ? before : margin);
+}
+
 void *pn_guarded_place(pn_guarded *g, size_t n, size_t align)
 {
     if (n > g->bytes) return NULL;
-    memset(g->base, pattern, g->bytes);
-    return g->base + (g->bytes - n) / align * align;
+    uint8_t *p = g->base + (g->bytes - n) / align * align, *from = margin_before(g, p);
+    memset(from, pattern, (size_t)(g->base + g->bytes - from));
+    return p;
 }
 
 static bool all_pattern(const uint8_t *from, const uint8_t *to)
@@ -50,7 +58,7 @@ static bool all_pattern(const uint8_t *from, const uint8_t *to)
 bool pn_guarded_intact(const pn_guarded *g, const void *p, size_t n)
 {
     const uint8_t *at = p;
-    return all_pattern(g->base, at) && all_pattern(at + n, g->base + g->bytes);
+    return all_pattern(margin_before(g, p), at) && all_pattern(at + n, g->base + g->bytes);
 }
 
 /* xorshift64*: Vigna, "An experimental exploration of Marsaglia's xorshift generators". */

@@ -13,9 +13,10 @@ typedef struct pn_guarded {
 
 pinch_status pn_guarded_open(pn_guarded *g, size_t bytes, pinch_error *err);
 void pn_guarded_close(pn_guarded *g); /* zeroed: fine */
-/* The last n bytes before the guard, moved down to a multiple of align; everything else in the buffer is set to a pattern. NULL: n is too large. */
+/* The last n bytes before the guard, moved down to a multiple of align; they, a margin before them and all behind them are set to a pattern.
+ * NULL: n is too large. */
 void *pn_guarded_place(pn_guarded *g, size_t n, size_t align);
-/* Whether all bytes but [p, p + n) still hold the pattern. */
+/* Whether the margin before p and all bytes from p + n on still hold the pattern. */
 bool pn_guarded_intact(const pn_guarded *g, const void *p, size_t n);
 
 uint64_t pn_prove_random(uint64_t *state);
