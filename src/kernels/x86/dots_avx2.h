@@ -6,7 +6,20 @@
 #define CODE_OFFSET (1 << (CODE_BITS - 1))
 #define SUMS_16 (CODE_BITS == 4 ? 8 : CODE_BITS == 5 ? 4 : 2)
 
+/* sum + codes times the 4 bytes at x, by pairs. */
 PN_INLINE vec pair_products(vec codes, const uint8_t *x) { return _mm256_maddubs_epi16(codes, v_splat(x)); }
+PN_INLINE vec add_pair_products(vec sum, vec codes, const uint8_t *x)
+{
+    sum = _mm256_add_epi16(sum, pair_products(codes, x));
+    KEEP(sum);
+    return sum;
+}
+PN_INLINE vec add_dots(vec sum, vec pairs, vec scale)
+{
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, scale));
+    KEEP(sum);
+    return sum;
+}
 
 #if BLOCK == 32
 /* sum[c] = weights (u8 codes less offset) times the 32 activations at x[c] + at. */
@@ -20,8 +33,7 @@ PN_INLINE void block_dots(int n, const vec w[8], const uint8_t *const *x, size_t
         PN_UNROLL for (int c = 0; c < n; c++)
         {
             const vec pairs = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(v_splat(x[c] + at + g * 4), weights));
-            const vec dots = _mm256_madd_epi16(pairs, ones);
-            sum[c] = g ? _mm256_add_epi32(sum[c], dots) : dots;
+            sum[c] = g ? add_dots(sum[c], pairs, ones) : _mm256_madd_epi16(pairs, ones);
         }
     }
 #else
@@ -31,13 +43,10 @@ PN_INLINE void block_dots(int n, const vec w[8], const uint8_t *const *x, size_t
         PN_UNROLL for (int c = 0; c < n; c++) pairs[c] = pair_products(w[first], x[c] + at + first * 4);
         PN_UNROLL for (int g = first + 1; g < first + SUMS_16; g++)
         {
-            PN_UNROLL for (int c = 0; c < n; c++) pairs[c] = _mm256_add_epi16(pairs[c], pair_products(w[g], x[c] + at + g * 4));
+            PN_UNROLL for (int c = 0; c < n; c++) pairs[c] = add_pair_products(pairs[c], w[g], x[c] + at + g * 4);
         }
         PN_UNROLL for (int c = 0; c < n; c++)
-        {
-            const vec dots = _mm256_madd_epi16(pairs[c], ones);
-            sum[c] = first ? _mm256_add_epi32(sum[c], dots) : dots;
-        }
+            sum[c] = first ? add_dots(sum[c], pairs[c], ones) : _mm256_madd_epi16(pairs[c], ones);
     }
 #if !HAS_MIN
     PN_UNROLL for (int c = 0; c < n; c++)
@@ -74,9 +83,9 @@ PN_INLINE void sub_dots(int n, const vec *w, vec scale, const uint8_t *const *x,
         PN_UNROLL for (int c = 0; c < n; c++) pairs[c] = pair_products(w[first], x[c] + at + first * 4);
         PN_UNROLL for (int g = first + 1; g < first + SUMS_16; g++)
         {
-            PN_UNROLL for (int c = 0; c < n; c++) pairs[c] = _mm256_add_epi16(pairs[c], pair_products(w[g], x[c] + at + g * 4));
+            PN_UNROLL for (int c = 0; c < n; c++) pairs[c] = add_pair_products(pairs[c], w[g], x[c] + at + g * 4);
         }
-        PN_UNROLL for (int c = 0; c < n; c++) total[c] = _mm256_add_epi32(total[c], _mm256_madd_epi16(pairs[c], scale));
+        PN_UNROLL for (int c = 0; c < n; c++) total[c] = add_dots(total[c], pairs[c], scale);
     }
 }
 #endif

@@ -25,6 +25,9 @@ typedef float __attribute__((may_alias)) pn_f32_alias;
 /* Makes the compiler leave what it stored at p in memory and load it again. */
 PN_INLINE void hide(void *p) { __asm__("" : : "r"(p) : "memory"); }
 
+/* Makes the compiler keep this very sum: gcc otherwise reorders long integer sums into trees, whose leaves do not fit the registers. */
+#define KEEP(v) __asm__("" : "+x"(v))
+
 /* The columns of one tile. A tile that is not full repeats its last column: it computes and writes the same value twice. */
 typedef struct columns {
     const uint8_t *x[max_columns];
