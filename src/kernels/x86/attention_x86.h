@@ -1,0 +1,220 @@
+/* kernels/x86/attention_x86.h - scores of queries with tiles of K, and weighted sums of V rows. Meaning and layouts: kernels.h.
+ *
+ * A template over the words of lanes_avx512.h or lanes_avx2.h. A block of up to 6 queries x n_wide vectors (tiles of 16 positions for K, 16 channels
+ * for V) keeps its sums in registers. K tiles, or chunks of V rows, stay in L1 while all queries pass over them. */
+
+enum { v_chunk = 64, max_vectors = 4 };
+
+typedef lanes (*load_vector_fn)(const uint8_t *p, int64_t i);
+
+/* Vector i (16 elements) of an array. */
+PN_INLINE lanes vector_f32(const uint8_t *p, int64_t i) { return l_load((const void *)(p + i * 64)); }
+PN_INLINE lanes vector_f16(const uint8_t *p, int64_t i) { return l_load_f16(p + i * 32); }
+PN_INLINE lanes vector_i8(const uint8_t *p, int64_t i) { return l_load_i8(p + i * 16); }
+/* Vector i of a row of q8_0 blocks: code * scale, rounded. */
+PN_INLINE lanes vector_q8_0(const uint8_t *row, int64_t i)
+{
+    const uint8_t *block = row + i / 2 * 34;
+    uint16_t half;
+    memcpy(&half, block, 2);
+    return l_mul(l_load_i8(block + 2 + i % 2 * 16), l_set(_cvtsh_ss(half)));
+}
+
+/* One block of n queries x n_t tiles, or n queries x n_v vectors of channels, starting at what the struct says. */
+typedef struct scores_at {
+    float *scores;
+    int64_t ld;
+    const uint8_t *k;
+    size_t tile_bytes;
+    const float *const *q;
+    int d;
+} scores_at;
+typedef void (*scores_fn)(int n, int n_t, load_vector_fn load, const scores_at *at);
+
+/* sums[i*n_t + t] over n_d channels from c0 on; `k` holds them. */
+PN_INLINE void dot_channels(int n, int n_t, load_vector_fn load, lanes *sums, const scores_at *at, const uint8_t *k, int c0, int n_d)
+{
+    PN_UNROLL for (int i = 0; i < n * n_t; i++) sums[i] = l_set(0);
+    for (int c = 0; c < n_d; c++) {
+        lanes kv[max_vectors];
+        PN_UNROLL for (int t = 0; t < n_t; t++) kv[t] = load(k + (size_t)t * at->tile_bytes, c);
+        PN_UNROLL for (int i = 0; i < n; i++)
+        {
+            const lanes qv = l_set(at->q[i][c0 + c]);
+            PN_UNROLL for (int t = 0; t < n_t; t++) sums[i * n_t + t] = l_fma(qv, kv[t], sums[i * n_t + t]);
+        }
+    }
+}
+
+PN_INLINE void scores_float(int n, int n_t, load_vector_fn load, const scores_at *at)
+{
+    lanes acc[6 * max_vectors];
+    dot_channels(n, n_t, load, acc, at, at->k, 0, at->d);
+    PN_UNROLL for (int i = 0; i < n; i++)
+    {
+        PN_UNROLL for (int t = 0; t < n_t; t++) l_store(at->scores + i * at->ld + t * 16, acc[i * n_t + t]);
+    }
+}
+
+/* Per 32 channels: 16 scales, then codes; the block's sum starts at +0 and meets the scale once. The running sums stay in `scores`. */
+PN_INLINE void scores_blocks(int n, int n_t, load_vector_fn load, const scores_at *at)
+{
+    const uint8_t *k = at->k;
+    for (int c = 0; c < at->d; c += 32, k += 32 + 32 * 16) {
+        lanes u[6 * max_vectors];
+        dot_channels(n, n_t, load, u, at, k + 32, c, 32);
+        PN_UNROLL for (int t = 0; t < n_t; t++)
+        {
+            const lanes scales = l_load_f16(k + (size_t)t * at->tile_bytes);
+            PN_UNROLL for (int i = 0; i < n; i++)
+            {
+                float *sum = at->scores + i * at->ld + t * 16;
+                l_store(sum, l_fma(u[i * n_t + t], scales, c ? l_load(sum) : l_set(0)));
+            }
+        }
+    }
+}
+
+/* All queries with n_t tiles: blocks of 6, then what is left. */
+PN_INLINE void scores_of_queries(int n_t, scores_fn block, load_vector_fn load, scores_at at, int n_q)
+{
+    const int wide = n_t > n_wide ? n_wide : n_t; /* tiles beside more than 2 queries */
+    while (n_q > 0) {
+        const int n = n_q >= 6 ? 6 : n_q >= 4 ? 4 : n_q >= 2 ? 2 : 1;
+        scores_at part = at;
+        if (n == 1) block(1, n_t, load, &at);
+        for (int t = 0; n > 1 && t < n_t; t += wide, part.scores += wide * 16, part.k += (size_t)wide * at.tile_bytes) {
+            if (n == 6) block(6, wide, load, &part);
+            else if (n == 4) block(4, wide, load, &part);
+            else block(2, wide, load, &part);
+        }
+        at.scores += n * at.ld;
+        at.q += n;
+        n_q -= n;
+    }
+}
+
+PN_INLINE void qk(scores_fn block, load_vector_fn load, scores_at at, int64_t n_tiles, int n_q)
+{
+    int64_t t = 0;
+    for (; t + max_vectors <= n_tiles; t += max_vectors, at.k += max_vectors * at.tile_bytes, at.scores += max_vectors * 16)
+        scores_of_queries(max_vectors, block, load, at, n_q);
+    for (; t < n_tiles; t++, at.k += at.tile_bytes, at.scores += 16) scores_of_queries(1, block, load, at, n_q);
+}
+
+static void qk_f32(float *scores, int64_t ld, const void *k, size_t tile_bytes, int64_t n_tiles, const float *const *q, int n_q, int d)
+{
+    qk(scores_float, vector_f32, (scores_at){scores, ld, k, tile_bytes, q, d}, n_tiles, n_q);
+}
+static void qk_f16(float *scores, int64_t ld, const void *k, size_t tile_bytes, int64_t n_tiles, const float *const *q, int n_q, int d)
+{
+    qk(scores_float, vector_f16, (scores_at){scores, ld, k, tile_bytes, q, d}, n_tiles, n_q);
+}
+static void qk_q8_0(float *scores, int64_t ld, const void *k, size_t tile_bytes, int64_t n_tiles, const float *const *q, int n_q, int d)
+{
+    qk(scores_blocks, vector_i8, (scores_at){scores, ld, k, tile_bytes, q, d}, n_tiles, n_q);
+}
+
+/* ---- weighted sums ---- */
+
+typedef struct weigh_at {
+    float *const *o;
+    const float *p; /* of the first query and row */
+    int64_t ld;
+    const uint8_t *v;
+    size_t row_bytes;
+    int64_t n_rows;
+    int c; /* first channel */
+} weigh_at;
+
+/* o[i][c + 16 l ..] += p[i*ld + j] * V_j, rows ascending. */
+PN_INLINE void weigh(int n, int n_v, load_vector_fn load, const weigh_at *at)
+{
+    lanes acc[6 * max_vectors];
+    PN_UNROLL for (int i = 0; i < n; i++)
+    {
+        PN_UNROLL for (int l = 0; l < n_v; l++) acc[i * n_v + l] = l_load(at->o[i] + at->c + l * 16);
+    }
+    const uint8_t *v = at->v;
+    for (int64_t j = 0; j < at->n_rows; j++, v += at->row_bytes) {
+        lanes vv[max_vectors];
+        PN_UNROLL for (int l = 0; l < n_v; l++) vv[l] = load(v, at->c / 16 + l);
+        PN_UNROLL for (int i = 0; i < n; i++)
+        {
+            const lanes weight = l_set(at->p[i * at->ld + j]);
+            PN_UNROLL for (int l = 0; l < n_v; l++) acc[i * n_v + l] = l_fma(weight, vv[l], acc[i * n_v + l]);
+        }
+    }
+    PN_UNROLL for (int i = 0; i < n; i++)
+    {
+        PN_UNROLL for (int l = 0; l < n_v; l++) l_store(at->o[i] + at->c + l * 16, acc[i * n_v + l]);
+    }
+}
+
+/* All queries with n_v vectors of channels. */
+PN_INLINE void weigh_queries(int n_v, load_vector_fn load, weigh_at at, int n_q)
+{
+    const int wide = n_v > n_wide ? n_wide : n_v;
+    while (n_q > 0) {
+        const int n = n_q >= 6 ? 6 : n_q >= 4 ? 4 : n_q >= 2 ? 2 : 1;
+        weigh_at part = at;
+        if (n == 1) weigh(1, n_v, load, &at);
+        for (int l = 0; n > 1 && l < n_v; l += wide, part.c += wide * 16) {
+            if (n == 6) weigh(6, wide, load, &part);
+            else if (n == 4) weigh(4, wide, load, &part);
+            else weigh(2, wide, load, &part);
+        }
+        at.o += n;
+        at.p += n * at.ld;
+        n_q -= n;
+    }
+}
+
+/* Channels beyond the last multiple of 16, of f32 or f16 rows. */
+static void weigh_rest(const weigh_at *at, int n_q, int d, bool half)
+{
+    const int64_t left = d - at->c;
+    const lanes_part m = l_first(left);
+    for (int i = 0; i < n_q; i++) {
+        lanes acc = l_load_part(at->o[i] + at->c, m);
+        const uint8_t *v = at->v;
+        for (int64_t j = 0; j < at->n_rows; j++, v += at->row_bytes) {
+            const lanes row = half ? l_load_f16_first(v + 2 * at->c, left) : l_load_part((const float *)(const void *)(v + 4 * at->c), m);
+            acc = l_fma(l_set(at->p[i * at->ld + j]), row, acc);
+        }
+        l_store_part(at->o[i] + at->c, m, acc);
+    }
+}
+
+PN_INLINE void pv(load_vector_fn load, weigh_at at, int64_t n_pos, int n_q, int d, bool half)
+{
+    for (int64_t j = 0; j < n_pos; j += v_chunk, at.p += v_chunk, at.v += v_chunk * at.row_bytes) {
+        at.n_rows = pn_min64(v_chunk, n_pos - j);
+        at.c = 0;
+        for (; at.c + 16 * max_vectors <= d; at.c += 16 * max_vectors) weigh_queries(max_vectors, load, at, n_q);
+        for (; at.c + 16 <= d; at.c += 16) weigh_queries(1, load, at, n_q);
+        if (at.c < d) weigh_rest(&at, n_q, d, half);
+    }
+}
+
+static void pv_f32(float *const *o, const float *p, int64_t ld, const void *v, size_t row_bytes, int64_t n_pos, int n_q, int d)
+{
+    pv(vector_f32, (weigh_at){.o = o, .p = p, .ld = ld, .v = v, .row_bytes = row_bytes}, n_pos, n_q, d, false);
+}
+static void pv_f16(float *const *o, const float *p, int64_t ld, const void *v, size_t row_bytes, int64_t n_pos, int n_q, int d)
+{
+    pv(vector_f16, (weigh_at){.o = o, .p = p, .ld = ld, .v = v, .row_bytes = row_bytes}, n_pos, n_q, d, true);
+}
+/* d is a multiple of 32: nothing is left over. */
+static void pv_q8_0(float *const *o, const float *p, int64_t ld, const void *v, size_t row_bytes, int64_t n_pos, int n_q, int d)
+{
+    pv(vector_q8_0, (weigh_at){.o = o, .p = p, .ld = ld, .v = v, .row_bytes = row_bytes}, n_pos, n_q, d, true);
+}
+
+/* The table, for the file that includes all this. */
+#define PN_OPS_X86(isa_)                                                                                                                             \
+    const pn_ops pn_ops_##isa_ = {                                                                                                                   \
+        .isa = #isa_, .quantise_32 = quantise_32, .quantise_256 = quantise_256, .sum_squares = sum_squares, .norm_scale = norm_scale, .add = add,     \
+        .scale = scale, .add_scaled = add_scaled, .mul = mul, .silu_mul = silu_mul, .gelu_mul = gelu_mul, .relu2_mul = relu2_mul, .softcap = softcap, \
+        .max = max, .exp_sum = exp_sum, .rope_norm = rope_norm, .rope_neox = rope_neox, .f16_from_f32 = f16_from_f32, .f32_from_f16 = f32_from_f16,   \
+        .qk = {qk_f32, qk_f16, qk_q8_0}, .pv = {pv_f32, pv_f16, pv_q8_0}, .exact = exact}
