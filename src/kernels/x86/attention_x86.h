@@ -75,17 +75,18 @@ PN_INLINE void scores_blocks(int n, int n_t, load_vector_fn load, const scores_a
     }
 }
 
-/* All queries with n_t tiles: blocks of 6, then what is left. */
+/* All queries with n_t tiles: blocks of 6, then 4, then what is left. */
 PN_INLINE void scores_of_queries(int n_t, scores_fn block, load_vector_fn load, scores_at at, int n_q)
 {
     const int wide = n_t > n_wide ? n_wide : n_t; /* tiles beside more than 2 queries */
     while (n_q > 0) {
-        const int n = n_q >= 6 ? 6 : n_q >= 4 ? 4 : n_q >= 2 ? 2 : 1;
+        const int n = n_q >= 6 ? 6 : n_q >= 4 ? 4 : n_q;
         scores_at part = at;
         if (n == 1) block(1, n_t, load, &at);
         for (int t = 0; n > 1 && t < n_t; t += wide, part.scores += wide * 16, part.k += (size_t)wide * at.tile_bytes) {
             if (n == 6) block(6, wide, load, &part);
             else if (n == 4) block(4, wide, load, &part);
+            else if (n == 3) block(3, wide, load, &part);
             else block(2, wide, load, &part);
         }
         at.scores += n * at.ld;
@@ -156,12 +157,13 @@ PN_INLINE void weigh_queries(int n_v, load_vector_fn load, weigh_at at, int n_q)
 {
     const int wide = n_v > n_wide ? n_wide : n_v;
     while (n_q > 0) {
-        const int n = n_q >= 6 ? 6 : n_q >= 4 ? 4 : n_q >= 2 ? 2 : 1;
+        const int n = n_q >= 6 ? 6 : n_q >= 4 ? 4 : n_q;
         weigh_at part = at;
         if (n == 1) weigh(1, n_v, load, &at);
         for (int l = 0; n > 1 && l < n_v; l += wide, part.c += wide * 16) {
             if (n == 6) weigh(6, wide, load, &part);
             else if (n == 4) weigh(4, wide, load, &part);
+            else if (n == 3) weigh(3, wide, load, &part);
             else weigh(2, wide, load, &part);
         }
         at.o += n;
