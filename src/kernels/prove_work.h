@@ -33,7 +33,7 @@ void pn_fill_floats(float *x, int64_t n, int fill, uint64_t *random);
 void pn_prove_compare(pn_proof *proof, const float *got, const float *wanted, int64_t n);
 void pn_prove_failure(pn_proof *proof, const char *format, ...) PN_PRINTF(2, 3);
 
-/* Seconds that one call takes: repeats it for about `seconds` and takes the fastest batch. */
+/* Seconds of processor that one call takes: repeats it for about `seconds` and takes the fastest batch. */
 double pn_prove_time(void (*call)(void *user), void *user, double seconds);
 
 /* prove_ops.c: every member of `ops` against `scalar`. */
