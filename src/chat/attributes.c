@@ -99,8 +99,8 @@ static void range_attribute(const range *r, const text *name_of, value *out, boo
 static bool cycler_attribute(render *st, const cycler *c, const text *name_of, value *out, bool *found)
 {
     (void)st;
-    *found = is_name(name_of, "current");
-    if (*found) *out = c->items->items[c->at];
+    *found = is_name(name_of, "current") || is_name(name_of, "items");
+    if (*found) *out = name_of->data[0] == 'c' ? c->items->items[c->at] : v_tuple(c->items);
     return true;
 }
 
@@ -151,9 +151,9 @@ bool pn_j_own_attribute(render *st, const value *self, const text *name_of, valu
 bool pn_j_attribute(render *st, const value *self, const text *name_of, value *out)
 {
     bool found;
-    if (self->kind == V_UNDEFINED) return pn_j_undefined_error(st, self);
     if (!pn_j_own_attribute(st, self, name_of, out, &found)) return false;
     if (found) return true;
+    if (self->kind == V_UNDEFINED) return pn_j_undefined_error(st, self);
     const value *v = self->kind == V_DICT ? pn_j_dict_find(self->as.dict, name_of->data, name_of->n) : NULL;
     *out = v ? *v : pn_j_undefined(U_ATTRIBUTE, name_of, (kind)self->kind);
     return true;
@@ -211,7 +211,7 @@ bool pn_j_item(render *st, const value *self, const value *key, value *out)
 /* ---- slices ----------------------------------------------------------------------------------- */
 
 typedef struct cut {
-    int64_t start, step, n;
+    int64_t start, stop, step, n;
 } cut;
 
 static bool bound_of(render *st, const value *v, int64_t otherwise, int64_t *out)
@@ -241,7 +241,7 @@ static bool make_cut(render *st, const value *bounds, int64_t n, cut *out)
     start = bounds[0].kind == V_NONE ? (step < 0 ? high : low) : clamp(start, n, low, high);
     stop = bounds[1].kind == V_NONE ? (step < 0 ? low : high) : clamp(stop, n, low, high);
     int64_t distance = step < 0 ? start - stop : stop - start, size = step < 0 ? -step : step;
-    *out = (cut){.start = start, .step = step, .n = distance > 0 ? (distance - 1) / size + 1 : 0};
+    *out = (cut){.start = start, .stop = stop, .step = step, .n = distance > 0 ? (distance - 1) / size + 1 : 0};
     return true;
 }
 
@@ -293,15 +293,30 @@ static bool slice_text(render *st, const value *self, const cut *c, value *out)
     return t->chars == t->n ? slice_ascii(st, self, c, out) : slice_characters(st, self, c, out);
 }
 
+/* Only the places before the end are sure to fit; the end itself may wrap. */
+static int64_t range_at(const range *r, int64_t place)
+{
+    return (int64_t)((uint64_t)r->start + (uint64_t)place * (uint64_t)r->step);
+}
+
 static bool slice_range(render *st, const value *self, const cut *c, value *out)
 {
     const range *r = self->as.range;
     range *s = pn_j_get(st, 1, sizeof *s);
     if (!s) return false;
-    int64_t step = c->n > 1 ? r->step * c->step : r->step;
-    *s = (range){.start = r->start + c->start * r->step, .stop = r->start + c->start * r->step + c->n * step, .step = step, .n = c->n};
+    *s = (range){.start = range_at(r, c->start), .stop = range_at(r, c->stop), .n = c->n};
+    if (__builtin_mul_overflow(r->step, c->step, &s->step)) return pn_j_fail(st, "a step of a range that is too large");
     *out = (value){.kind = V_RANGE, .as.range = s};
     return true;
+}
+
+/* Can it be sliced by these bounds at all? */
+bool pn_j_sliceable(const value *self, const value *bounds)
+{
+    for (int i = 0; i < 3; i++) {
+        if (bounds[i].kind != V_NONE && bounds[i].kind != V_INT && bounds[i].kind != V_BOOL) return false;
+    }
+    return self->kind == V_STR || self->kind == V_LIST || self->kind == V_TUPLE || self->kind == V_RANGE;
 }
 
 bool pn_j_slice(render *st, const value *self, const value *bounds, value *out)

@@ -48,6 +48,20 @@ static bool dicts_equal(render *st, const dict *a, const dict *b, bool *equal)
     return true;
 }
 
+/* Views of keys and of items are equal as sets, views of values only to themselves. */
+static bool views_equal(render *st, const value *a, const value *b, bool *equal)
+{
+    const dict *x = a->as.dict, *y = b->as.dict;
+    *equal = a->part == b->part && (x == y || (a->part != VIEW_VALUES && x->n == y->n));
+    if (!*equal || x == y) return true;
+    if (a->part == VIEW_ITEMS) return dicts_equal(st, x, y, equal);
+    for (size_t i = 0; *equal && i < x->n; i++) {
+        value ignored;
+        if (!pn_j_dict_get(st, y, &x->keys[i], &ignored, equal)) return false;
+    }
+    return true;
+}
+
 static bool texts_equal(render *st, const value *a, const value *b, bool *equal)
 {
     const text *x = a->as.text, *y = b->as.text;
@@ -69,7 +83,7 @@ static bool equal_same_kind(render *st, const value *a, const value *b, bool *eq
     case V_RANGE:
         *equal = a->as.range->n == b->as.range->n && (!a->as.range->n || (a->as.range->start == b->as.range->start && (a->as.range->n == 1 || a->as.range->step == b->as.range->step)));
         return true;
-    case V_VIEW: *equal = a->part == b->part && a->as.dict == b->as.dict; return true;
+    case V_VIEW: return views_equal(st, a, b, equal);
     case V_METHOD: *equal = false; return true;
     default: *equal = a->as.list == b->as.list; return true; /* identity: all are pointers */
     }
@@ -176,7 +190,7 @@ static bool range_contains(render *st, const range *r, const value *item, bool *
 
 static bool iterated_contains(render *st, const value *container, const value *item, bool *found)
 {
-    iter it;
+    iter it = {0};
     value v;
     int more;
     if (!pn_j_iter(st, container, &it)) return false;

@@ -143,6 +143,27 @@ static bool eval_attribute(render *st, const node *n, value *out)
     return true;
 }
 
+/* The reference computes what is constant when it compiles, by a way on which a wrong slice is undefined rather than an error. */
+static bool is_constant(const node *n)
+{
+    for (uint32_t i = 0; i < n->items.n; i++) {
+        if (!is_constant(n->items.at[i])) return false;
+    }
+    switch ((node_type)n->type) {
+    case N_CONST:
+    case N_LIST:
+    case N_TUPLE:
+    case N_DICT:
+    case N_CONCAT: return true;
+    case N_NEGATE:
+    case N_PLUS:
+    case N_NOT: return is_constant(n->a);
+    case N_BINARY: return is_constant(n->a) && is_constant(n->b);
+    case N_SLICE: return is_constant(n->a) && is_constant(n->b) && is_constant(n->c);
+    default: return false;
+    }
+}
+
 static bool eval_item(render *st, const node *n, value *out)
 {
     value self, key, bounds[3];
@@ -153,7 +174,9 @@ static bool eval_item(render *st, const node *n, value *out)
             if (!pn_j_eval(st, parts[i], &bounds[i])) return false;
         }
         st->at = n;
-        return pn_j_slice(st, &self, bounds, out);
+        if (pn_j_sliceable(&self, bounds) || !is_constant(n->a) || !is_constant(n->b)) return pn_j_slice(st, &self, bounds, out);
+        *out = pn_j_undefined_hint(st, "a constant that cannot be sliced");
+        return !st->failed;
     }
     if (!pn_j_eval(st, n->b, &key)) return false;
     st->at = n;
@@ -223,6 +246,19 @@ static bool unpack(render *st, const node *target, const value *v)
     for (uint32_t i = 0; i < target->items.n; i++) {
         if (!pn_j_assign(st, target->items.at[i], &l->items[i])) return false;
     }
+    return true;
+}
+
+bool pn_j_assigned(render *st, const node *target, value *out)
+{
+    list *l;
+    if (target->type != N_TUPLE) return eval_name(st, target, out);
+    if (!(l = pn_j_list(st, target->items.n))) return false;
+    for (uint32_t i = 0; i < target->items.n; i++) {
+        if (!pn_j_assigned(st, target->items.at[i], &l->items[i])) return false;
+        l->n++;
+    }
+    *out = v_tuple(l);
     return true;
 }
 

@@ -152,10 +152,11 @@ static int next_tested(render *st, generator *g, value *out)
     while (more > 0 && (more = pn_j_next(st, &g->inner, out)) > 0) {
         value test;
         if (!pn_j_assign(st, x->test_target, out) || !pn_j_eval(st, g->node->c, &test)) more = -1;
-        else if (pn_j_truth(&test)) break;
+        else if (pn_j_truth(&test)) more = pn_j_assigned(st, x->test_target, out) ? 2 : -1;
+        if (more == 2) break;
     }
     st->frame = running;
-    return more;
+    return more == 2 ? 1 : more;
 }
 
 static bool open_items(render *st, const node *n, const value *iterable, iter *items)
@@ -182,7 +183,7 @@ int pn_j_loop_peek(render *st, loop *l, value *out)
     return 1;
 }
 
-static int advance_loop(render *st, loop *l, value *out)
+int pn_j_loop_next(render *st, loop *l, value *out)
 {
     int more = pn_j_loop_peek(st, l, out);
     if (more <= 0) return more;
@@ -246,7 +247,7 @@ bool pn_j_run_for(render *st, const node *n, const value *iterable, int64_t dept
     st->at = n;
     if (!open_items(st, n, iterable, &items)) return false;
     if (n->x.loop->loop_slot >= 0 && !(l = new_loop(st, n, items, depth0))) return false;
-    while ((more = l ? advance_loop(st, l, &item) : pn_j_next(st, &items, &item)) > 0) {
+    while ((more = l ? pn_j_loop_next(st, l, &item) : pn_j_next(st, &items, &item)) > 0) {
         flow step = run_body(st, n, &item, l, &finished);
         if (step == FLOW_FAILED) return false;
         if (step == FLOW_BREAK) break;

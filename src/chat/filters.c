@@ -121,7 +121,7 @@ static bool filter_round(render *st, const value *self, const parameters *p, val
     if (up || down) {
         double unit = power_of_ten(places), scaled = pn_j_as_double(self) * unit;
         if (scaled - scaled != 0) return pn_j_fail(st, "round needs a finite number");
-        *out = v_float((up ? ceil(scaled) : floor(scaled)) / unit);
+        *out = v_float(((up ? ceil(scaled) : floor(scaled)) + 0.0) / unit);
         return true;
     }
     if (self->kind == V_FLOAT) *out = v_float(round_float(self->as.number, places));
@@ -142,7 +142,7 @@ static bool filter_filesize(render *st, const value *self, const parameters *p, 
     if (bytes == 1) return pn_j_str_view(st, "1 Byte", 6, out);
     size_t n, i = 0;
     if (bytes < base) {
-        n = pn_format_fixed(line, trunc(bytes), 0);
+        n = pn_format_fixed(line, trunc(bytes) + 0.0, 0);
         memcpy(line + n, " Bytes", 6);
         return pn_j_str(st, line, n + 6, out);
     }

@@ -126,7 +126,7 @@ static bool quote(render *st, buffer *b, const value *v, bool in_query)
 
 static bool quote_pairs(render *st, buffer *b, const value *pairs)
 {
-    iter it;
+    iter it = {0};
     value pair;
     int more;
     if (!pn_j_iter(st, pairs, &it)) return false;

@@ -68,11 +68,17 @@ static bool sort_key(render *st, const value *item, const value *path, const val
     return !fold || pn_j_fold_case(st, &v, out);
 }
 
-/* By several paths, "a,b": a list of the values. */
+/* By several paths, "a,b": a list of the values. One path gives a list too: values that are equal need no order then. */
 static bool multiple_key(render *st, const value *item, const value *paths, bool fold, value *out)
 {
-    const text *t = paths->as.text;
-    list *l = pn_j_list(st, 0);
+    static const text none = {.data = "", .n = 0};
+    const text *t = paths->kind == V_STR ? paths->as.text : &none;
+    list *l = pn_j_list(st, 1);
+    if (l && paths->kind != V_STR) {
+        l->n = 1;
+        *out = v_list(l);
+        return sort_key(st, item, paths, NULL, fold, &l->items[0]);
+    }
     for (size_t at = 0; l && at <= t->n;) {
         size_t end = at;
         value path, key;
@@ -88,7 +94,7 @@ static bool make_keys(render *st, const list *l, const value *path, const value 
 {
     value *keys = pn_j_get(st, l->n, sizeof *keys);
     for (size_t i = 0; keys && i < l->n; i++) {
-        bool good = several && path->kind == V_STR ? multiple_key(st, &l->items[i], path, fold, &keys[i]) : sort_key(st, &l->items[i], path, otherwise, fold, &keys[i]);
+        bool good = several ? multiple_key(st, &l->items[i], path, fold, &keys[i]) : sort_key(st, &l->items[i], path, otherwise, fold, &keys[i]);
         if (!good) return false;
     }
     *out = keys;

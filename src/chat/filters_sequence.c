@@ -50,7 +50,7 @@ bool pn_j_fold_case(render *st, const value *v, value *out)
 
 static bool filter_first(render *st, const value *self, const parameters *p, value *out)
 {
-    iter it;
+    iter it = {0};
     (void)p;
     if (!pn_j_iter(st, self, &it)) return false;
     int more = pn_j_next(st, &it, out);
@@ -116,7 +116,7 @@ static bool filter_join(render *st, const value *self, const parameters *p, valu
 
 static bool filter_sum(render *st, const value *self, const parameters *p, value *out)
 {
-    iter it;
+    iter it = {0};
     value item, total = p->has[1] ? p->at[1] : v_int(0);
     int more;
     if (total.kind == V_STR) return pn_j_fail(st, "sum cannot add str: use join");

@@ -138,7 +138,7 @@ static bool percent_char(render *st, buffer *b, const value *v, format_spec *spe
     char bytes[4];
     text t = {.data = bytes};
     if (v->kind == V_STR && pn_j_chars(st, v->as.text) == 1) t = *v->as.text;
-    else if (v->kind == V_INT && v->as.integer >= 0 && v->as.integer <= 0x10ffff) t.n = (uint32_t)pn_utf8_encode(bytes, (uint32_t)v->as.integer);
+    else if ((v->kind == V_INT || v->kind == V_BOOL) && pn_j_as_int(v) >= 0 && pn_j_as_int(v) <= 0x10ffff) t.n = (uint32_t)pn_utf8_encode(bytes, (uint32_t)pn_j_as_int(v));
     else return pn_j_fail(st, "%%c needs a character");
     return pn_j_put_padded(st, b, &t, spec, '>');
 }
@@ -175,12 +175,12 @@ static bool percent_field(render *st, percent *p, buffer *b)
     format_spec spec = {.fill = {' '}, .n_fill = 1, .precision = -1};
     value v;
     bool keyed = p->at < p->t->n && p->t->data[p->at] == '(';
+    if (p->at < p->t->n && p->t->data[p->at] == '%') return p->at++, pn_j_put(st, b, "%", 1);
     if (keyed && !keyed_argument(st, p, &v)) return false;
     if (!read_flags(st, p, &spec)) return false;
     while (p->at < p->t->n && strchr("hlL", p->t->data[p->at]) && p->t->data[p->at]) p->at++;
     if (p->at >= p->t->n) return pn_j_fail(st, "an incomplete format string");
     spec.type = p->t->data[p->at++];
-    if (spec.type == '%') return pn_j_put(st, b, "%", 1);
     if (!spec.type || !strchr("sradiuoxXeEfFgGc", spec.type)) return pn_j_fail(st, "an unknown conversion '%%%c'", spec.type);
     if (!keyed && !next_argument(st, p, &v)) return false;
     if (spec.type == 's' || spec.type == 'r' || spec.type == 'a') return percent_text(st, p, b, &v, &spec, spec.type);
@@ -247,7 +247,7 @@ static bool take_char(const text *t, size_t *at, char c)
     return true;
 }
 
-static bool parse_spec(render *st, const text *t, format_spec *spec)
+static bool parse_spec(render *st, const text *t, bool for_number, format_spec *spec)
 {
     size_t at = 0;
     read_align(t, &at, spec);
@@ -256,7 +256,7 @@ static bool parse_spec(render *st, const text *t, format_spec *spec)
     if (take_char(t, &at, '0') && !spec->align) {
         spec->fill[0] = '0';
         spec->n_fill = 1;
-        spec->align = '=';
+        spec->align = for_number ? '=' : 0;
     }
     if (!read_number(st, t, &at, &spec->width)) return false;
     if (take_char(t, &at, ',')) spec->grouping = ',';
@@ -287,6 +287,7 @@ static bool format_number(render *st, buffer *b, const value *v, format_spec *sp
     char code[4];
     if (!spec->type && integer && v->kind != V_BOOL && spec->precision < 0) spec->type = 'd';
     if (integer && spec->type == 'c') {
+        if (pn_j_as_int(v) < 0 || pn_j_as_int(v) > 0x10ffff) return pn_j_fail(st, "no character has this number");
         text t = {.data = code, .n = (uint32_t)pn_utf8_encode(code, (uint32_t)pn_j_as_int(v))};
         return pn_j_put_padded(st, b, &t, spec, '<');
     }
@@ -301,7 +302,7 @@ static bool format_value(render *st, buffer *b, const value *v, const text *spec
 {
     format_spec spec = {.fill = {' '}, .n_fill = 1, .precision = -1};
     if (!spec_text->n) return pn_j_put_value(st, b, v);
-    if (!parse_spec(st, spec_text, &spec)) return false;
+    if (!parse_spec(st, spec_text, pn_j_is_number(v), &spec)) return false;
     if (v->kind == V_STR) return format_text(st, b, v, &spec);
     if (pn_j_is_number(v)) return format_number(st, b, v, &spec);
     return pn_j_fail(st, "a %s has no formats", pn_j_type_name(v));

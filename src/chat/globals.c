@@ -17,7 +17,7 @@ static bool add_pair(render *st, dict *d, const value *pair)
 /* dict(mapping or pairs, keywords) */
 static bool fill_dict(render *st, dict *d, const arguments *args)
 {
-    iter it;
+    iter it = {0};
     value item;
     int more = 0;
     if (args->n > 1) return pn_j_fail(st, "at most one argument without a keyword is expected, not %zu", args->n);

@@ -1,10 +1,10 @@
 /* chat/iterate.c - iteration over every kind that can be iterated; one-shot iterators are generators made elsewhere. */
 #include "base/utf8.h"
-#include "chat/ast.h"
+#include "chat/runtime.h"
 
 bool pn_j_iterable(const value *v)
 {
-    return v->kind == V_UNDEFINED || (v->kind >= V_STR && v->kind <= V_ITER);
+    return v->kind == V_UNDEFINED || (v->kind >= V_STR && v->kind <= V_ITER) || v->kind == V_LOOP;
 }
 
 bool pn_j_iter(render *st, const value *v, iter *it)
@@ -47,6 +47,14 @@ static int next_of_generator(render *st, generator *g, value *out)
     return more;
 }
 
+/* A loop is an iterator over its own rest, in pairs with itself. */
+static int next_of_loop(render *st, const value *self, value *out)
+{
+    value item;
+    int more = pn_j_loop_next(st, self->as.loop, &item);
+    return more <= 0 ? more : pn_j_pair(st, item, *self, out) ? 1 : -1;
+}
+
 int pn_j_next(render *st, iter *it, value *out)
 {
     if (!pn_j_step(st, 1)) return -1;
@@ -68,13 +76,14 @@ int pn_j_next(render *st, iter *it, value *out)
         *out = v_int((unsigned char)it->source.as.text->data[it->at++]);
         return 1;
     case V_ITER: return next_of_generator(st, it->source.as.iter, out);
+    case V_LOOP: return next_of_loop(st, &it->source, out);
     default: return 0;
     }
 }
 
 bool pn_j_to_list(render *st, const value *v, list **out)
 {
-    iter it;
+    iter it = {0};
     value item;
     int more;
     *out = pn_j_list(st, 0);

@@ -1,5 +1,6 @@
 /* chat/methods.c - methods of str, list, tuple, dict and the rest: Python's, as far as templates may call them. */
 #include "base/casemap.h"
+#include "base/utf8.h"
 #include "chat/texts.h"
 
 /* ---- str -------------------------------------------------------------------------------------- */
@@ -271,7 +272,11 @@ static bool str_istitle(render *st, const value *self, const parameters *p, valu
     const text *t = self->as.text;
     bool cased = false;
     if (!pn_j_case(st, self, CASE_TITLE, &titled)) return false;
-    for (size_t i = 0; i < t->n && !cased; i++) cased = pn_char_is((unsigned char)t->data[i], PN_CHAR_CASED) || (unsigned char)t->data[i] >= 0x80;
+    for (size_t at = 0; at < t->n && !cased;) {
+        uint32_t c;
+        at += pn_utf8_decode(t->data + at, t->n - at, &c);
+        cased = pn_char_is(c, PN_CHAR_CASED);
+    }
     *out = v_bool(cased && titled.as.text->n == t->n && !memcmp(titled.as.text->data, t->data, t->n));
     return true;
 }
@@ -400,7 +405,7 @@ static bool dict_copy(render *st, const value *self, const parameters *p, value 
 static bool dict_fromkeys(render *st, const value *self, const parameters *p, value *out)
 {
     dict *d = pn_j_dict(st, 0);
-    iter it;
+    iter it = {0};
     value key;
     int more;
     (void)self;

@@ -23,7 +23,7 @@ static bool in_group(const value *v, kind_group group)
     case IS_NUMBER: return pn_j_is_number(v) || v->kind == V_BIG;
     case IS_STRING: return v->kind == V_STR;
     case IS_MAPPING: return v->kind == V_DICT;
-    case IS_ITERABLE: return pn_j_iterable(v) || v->kind == V_LOOP;
+    case IS_ITERABLE: return pn_j_iterable(v);
     case IS_SEQUENCE: return v->kind == V_UNDEFINED || (v->kind >= V_STR && v->kind <= V_DICT) || v->kind == V_RANGE;
     case IS_CALLABLE: return is_callable(v);
     case IS_ESCAPED: return v->kind == V_STR && v->marked;
@@ -86,7 +86,7 @@ static bool test_same(render *st, const value *self, const parameters *p, value 
 
 static bool test_library(render *st, const value *self, const parameters *p, value *out)
 {
-    (void)st;
+    if (!pn_j_hashable(self)) return pn_j_fail(st, "a %s cannot be a name", pn_j_type_name(self));
     const builtin *b = self->kind != V_STR ? NULL : p->option ? pn_j_test(self->as.text->data, self->as.text->n) : pn_j_filter(self->as.text->data, self->as.text->n);
     *out = v_bool(b != NULL);
     return true;

@@ -25,11 +25,13 @@ bool pn_j_eval(render *st, const node *n, value *out);
 flow pn_j_exec(render *st, const nodes *body);
 bool pn_j_enter_scope(render *st, const scope *s);
 bool pn_j_assign(render *st, const node *target, const value *v);
+bool pn_j_assigned(render *st, const node *target, value *out); /* what a target holds: tuples are built anew */
 frame *pn_j_frame(render *st, const function *code, frame *parent);
 bool pn_j_call_macro(render *st, const macro *m, const arguments *args, value *out);
 bool pn_j_recurse(render *st, const loop *l, const arguments *args, value *out);
 bool pn_j_arguments(render *st, const call_arguments *a, const value *caller, arguments *out);
 bool pn_j_run_for(render *st, const node *n, const value *iterable, int64_t depth0, flow *how);
+int pn_j_loop_next(render *st, loop *l, value *out);  /* 1, 0, -1 as pn_j_next */
 int pn_j_loop_peek(render *st, loop *l, value *out); /* 1: there is a next item */
 bool pn_j_loop_attribute(render *st, loop *l, const text *attribute, value *out, bool *found);
 

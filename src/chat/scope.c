@@ -354,12 +354,25 @@ static bool visit_loop_test(resolver *r, node *n, place *in)
     return visit(r, x->test_target, false) && visit(r, n->c, false) && close_scope(r, &x->test, true);
 }
 
+static bool has_scoped_block(const nodes *all)
+{
+    for (uint32_t i = 0; i < all->n; i++) {
+        const node *n = all->at[i];
+        if ((n->type == N_BLOCK && n->flag) || has_scoped_block(&n->body)) return true;
+        if (n->type != N_WITH && n->type > N_CALL && has_scoped_block(&n->otherwise)) return true;
+        for (uint32_t k = 0; n->type == N_IF && k < n->items.n; k++) {
+            if (has_scoped_block(&n->x.bodies[k])) return true;
+        }
+    }
+    return false;
+}
+
 static bool visit_loop_body(resolver *r, node *n, place *in)
 {
     for_extra *x = n->x.loop;
     if (!open_scope(r, in)) return false;
     x->loop_slot = -1;
-    bool extended = n->flag || reads(&n->body, r->loop);
+    bool extended = n->flag || reads(&n->body, r->loop) || has_scoped_block(&n->body);
     if (extended && r->loop) {
         if (!note_parameter(r, r->loop)) return false;
         x->loop_slot = (int32_t)r->loop->top->slot;

@@ -82,7 +82,12 @@ static node *parse_for(parser *p, node *n)
     bool good = parse_body(p, &n->body, ends, 2);
     p->loops--;
     if (!good || !skip_word(p, "endfor", &found)) return NULL;
-    return found || (pn_j_advance(p) && finish_with(p, &n->otherwise, "endfor")) ? n : NULL;
+    if (found) return n;
+    int loops = p->loops;
+    if (n->flag) p->loops = 0; /* a recursive loop is a template function, its else block is part of it */
+    good = pn_j_advance(p) && finish_with(p, &n->otherwise, "endfor");
+    p->loops = loops;
+    return good ? n : NULL;
 }
 
 static node *parse_if(parser *p, node *n)

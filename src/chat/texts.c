@@ -38,7 +38,7 @@ static size_t previous(const text *t, size_t at)
 
 static uint32_t char_at(const text *t, size_t at)
 {
-    uint32_t c;
+    uint32_t c = 0;
     pn_utf8_decode(t->data + at, t->n - at, &c);
     return c;
 }
@@ -52,7 +52,7 @@ size_t pn_j_char_index(const text *t, size_t offset)
 
 bool pn_j_all_chars(const text *t, unsigned classes)
 {
-    uint32_t c;
+    uint32_t c = 0;
     for (size_t at = 0; decode(t, &at, &c);) {
         if (!pn_char_is(c, classes)) return false;
     }
@@ -61,7 +61,7 @@ bool pn_j_all_chars(const text *t, unsigned classes)
 
 bool pn_j_is_cased(const text *t, unsigned wanted)
 {
-    uint32_t c;
+    uint32_t c = 0;
     bool seen = false;
     for (size_t at = 0; decode(t, &at, &c);) {
         if (pn_char_is(c, PN_CHAR_CASED & ~wanted)) return false;
@@ -91,7 +91,7 @@ bool pn_j_strip(render *st, const value *self, const value *chars, strip_side si
         set = chars->as.text;
     }
     for (size_t next = 0; (side & STRIP_LEFT) && from < to; from = next) {
-        uint32_t c;
+        uint32_t c = 0;
         decode(t, &next, &c);
         if (!strips(set, c)) break;
     }
@@ -107,7 +107,7 @@ bool pn_j_strip(render *st, const value *self, const value *chars, strip_side si
 /* A capital sigma at the end of a word: a cased character before it and none behind, ignorable ones passed over. */
 static bool ends_word(const text *t, size_t from, size_t at, size_t behind)
 {
-    uint32_t c;
+    uint32_t c = 0;
     bool before = false;
     while (at > from) {
         at = previous(t, at);
@@ -190,7 +190,7 @@ bool pn_j_case(render *st, const value *self, case_change how, value *out)
 static bool insert_between(render *st, buffer *b, const text *t, const text *new_text, int64_t count)
 {
     size_t at = 0;
-    uint32_t c;
+    uint32_t c = 0;
     for (int64_t i = 0; count < 0 || i < count; i++) {
         size_t from = at;
         if (!pn_j_put(st, b, new_text->data, new_text->n)) return false;
@@ -256,7 +256,7 @@ static bool split_right(render *st, const value *self, const text *separator, in
 
 static size_t skip_spaces(const text *t, size_t at, bool spaces)
 {
-    uint32_t c;
+    uint32_t c = 0;
     for (size_t next = at; decode(t, &next, &c); at = next) {
         if (pn_char_is(c, PN_CHAR_SPACE) != spaces) break;
     }
@@ -326,7 +326,7 @@ bool pn_j_splitlines(render *st, const value *self, bool keep_ends, list **out)
     *out = pn_j_list(st, 0);
     if (!*out || !pn_j_work(st, t->n)) return false;
     while (at < t->n) {
-        uint32_t c;
+        uint32_t c = 0;
         size_t line = at;
         decode(t, &at, &c);
         if (!is_line_end(c)) continue;
@@ -383,7 +383,7 @@ bool pn_j_reverse_text(render *st, const value *self, value *out)
     bool marked = self->marked;
     if (!pn_j_str_room(st, t->n, &data, out)) return false;
     for (size_t at = 0, next = 0; at < t->n; at = next) {
-        uint32_t c;
+        uint32_t c = 0;
         decode(t, &next, &c);
         memcpy(data + t->n - next, t->data + at, next - at);
     }

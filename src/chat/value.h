@@ -247,6 +247,7 @@ bool pn_j_is_unsafe(const value *self, const char *name, size_t n);       /* exi
 bool pn_j_is_change(const value *method);                                  /* append or pop of a list */
 bool pn_j_attribute(render *st, const value *self, const text *name, value *out);  /* x.name */
 bool pn_j_item(render *st, const value *self, const value *key, value *out);       /* x[key] */
+bool pn_j_sliceable(const value *self, const value *bounds);
 bool pn_j_slice(render *st, const value *self, const value *bounds, value *out);   /* x[a:b:c], none for what is left out */
 
 typedef struct json_style {
