@@ -535,7 +535,9 @@ static bool is_one_of(const char *const *words, size_t n_words, const char *name
 bool pn_j_is_unsafe(const value *self, const char *name_of, size_t n)
 {
     static const char *const list_words[] = {"clear", "extend", "insert", "remove", "reverse", "sort"}, *const dict_words[] = {"clear", "pop", "popitem", "setdefault", "update"};
+    static const char *const undefined_words[] = {"__class__", "__doc__", "__init__", "__module__"}; /* other attributes of what is undefined fail */
     if (self->kind == V_LIST && is_one_of(list_words, PN_COUNT(list_words), name_of, n)) return true;
     if (self->kind == V_DICT && is_one_of(dict_words, PN_COUNT(dict_words), name_of, n)) return true;
+    if (self->kind == V_UNDEFINED) return is_one_of(undefined_words, PN_COUNT(undefined_words), name_of, n);
     return n > 4 && !memcmp(name_of, "__", 2) && !memcmp(name_of + n - 2, "__", 2);
 }
