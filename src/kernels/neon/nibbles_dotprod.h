@@ -96,46 +96,40 @@ static inline __attribute__((always_inline)) void nibbles_tile_4(const uint8_t *
 {
     const int64_t block_bytes = nibbles_bytes(minima);
     const uint8x16_t mask = vdupq_n_u8(minima ? 15 : 0xf0);
-    uint8x16_t low[2], high[2], r[2], v[4], halves;
-    int32x4_t sum[8];
-    float32x4_t y[8], d0, d1;
+    uint8x16_t low[2], high[2], v0, v1, v2, v3, halves;
+    DOT_VARIABLES(int32x4_t, sum, 16, 17, 18, 19, 20, 21, 22, 23);
+    DOT_VARIABLES(float32x4_t, y, 24, 25, 26, 27, 28, 29, 30, 31);
+    float32x4_t d0, d1;
     const uint8_t *row[4] = {x[0], x[1], x[2], x[3]};
-    for (int j = 0; j < 8; j++) y[j] = vdupq_n_f32(0);
+    DOT_ZERO_8(y);
     w += nibbles_codes(minima);
-    V_LDR(r[0], w, 0);
-    V_LDR(r[1], w, 16);
-    NIBBLES_LOW(low[0], r[0]);
-    NIBBLES_LOW(low[1], r[1]);
-    NIBBLES_HIGH(high[0], r[0]);
-    NIBBLES_HIGH(high[1], r[1]);
-    V_LDR(r[0], w, 32);
-    V_LDR(r[1], w, 48);
-    for (int j = 0; j < 4; j++) V_LDR(v[j], row[j], 0);
+    DOT_PAIR_4_START(low, high, w, NIBBLES_LOW, NIBBLES_HIGH);
+    DOT_LOAD_4(v, row, 0);
     for (int64_t left = k / 32; left > 0; left--) {
         const uint8_t *nw = dot_next(w, left, block_bytes);
-        const int64_t step = left > 1 ? (int64_t)sizeof(pn_act32) : 0;
+        const int64_t step = dot_step(left, sizeof(pn_act32));
         const uint8_t *next[4] = {row[0] + step, row[1] + step, row[2] + step, row[3] + step};
         DOT_ZERO_8(sum);
-        DOT_PAIR_4(sum, low, high, v, 0, r, w, 64, NIBBLES_LOW, NIBBLES_HIGH);
-        DOT_PAIR_4_RELOAD(sum, low, high, v, 2, r, w, 96, NIBBLES_LOW, NIBBLES_HIGH, row, 16);
-        DOT_PAIR_4(sum, low, high, v, 0, r, nw, 0, NIBBLES_LOW, NIBBLES_HIGH);
+        DOT_PAIR_4(sum, low, high, v, 0, w, 32, NIBBLES_LOW, NIBBLES_HIGH);
+        DOT_PAIR_4_RELOAD(sum, low, high, v, 2, w, 64, NIBBLES_LOW, NIBBLES_HIGH, row, 16);
+        DOT_PAIR_4(sum, low, high, v, 0, w, 96, NIBBLES_LOW, NIBBLES_HIGH);
         V_LDR(halves, w, -16);
-        DOT_PAIR_4_RELOAD(sum, low, high, v, 2, r, nw, 32, NIBBLES_LOW, NIBBLES_HIGH, next, 0);
+        DOT_PAIR_4_RELOAD(sum, low, high, v, 2, nw, 0, NIBBLES_LOW, NIBBLES_HIGH, next, 0);
         V_FCVTL(d0, halves);
         V_FCVTL2(d1, halves);
-        DOT_SCALE_2(y, sum, 0, d0, d1, row[0], row[1], NIBBLES_CONVERT);
-        DOT_SCALE_2(y, sum, 2, d0, d1, row[2], row[3], NIBBLES_CONVERT);
+        DOT_SCALE_2(y, sum, 0, 1, d0, d1, row[0], row[1], NIBBLES_CONVERT);
+        DOT_SCALE_2(y, sum, 2, 3, d0, d1, row[2], row[3], NIBBLES_CONVERT);
         if (minima) {
             V_LDR(halves, w, -32);
             V_FCVTL(d0, halves);
             V_FCVTL2(d1, halves);
-            DOT_MINIMUM_2(y, 0, d0, d1, row[0], row[1]);
-            DOT_MINIMUM_2(y, 2, d0, d1, row[2], row[3]);
+            DOT_MINIMUM_2(y, 0, 1, d0, d1, row[0], row[1]);
+            DOT_MINIMUM_2(y, 2, 3, d0, d1, row[2], row[3]);
         }
         w = nw;
         for (int j = 0; j < 4; j++) row[j] = next[j];
     }
-    for (int j = 0; j < 8; j++) vst1q_f32(out + 4 * j, y[j]);
+    DOT_STORE_8(out, y);
 }
 
 #endif

@@ -27,6 +27,9 @@
 #define PIN_ACC(text, d, a, b) __asm__ volatile(text : "+w"(d) : "w"(a), "w"(b))
 #define PIN_ACC_N(text, d, a, b, n) __asm__ volatile(text : "+w"(d) : "w"(a), "w"(b), "i"(n))
 
+/* A variable that lives in one register: gcc otherwise moves accumulators about between statements that update them. */
+#define PIN_VARIABLE(type, name, number) register type name __asm__("v" #number)
+
 #define V_LDR(d, p, off) PIN_LOAD("ldr %q0, [%1, %2]", d, p, off)
 #define V_LDR_D(d, p, off) PIN_LOAD("ldr %d0, [%1, %2]", d, p, off)
 #define V_LDR_S(d, p, off) PIN_LOAD("ldr %s0, [%1, %2]", d, p, off)
@@ -77,6 +80,8 @@
 #define PIN_TO(d, value) ((d) = (__typeof__(d))(value))
 #define PIN_LOW(a) vget_low_s8((int8x16_t)(a))
 #define PIN_LOW_H(a) vget_low_s16((int16x8_t)(a))
+
+#define PIN_VARIABLE(type, name, number) type name
 
 #define V_LDR(d, p, off) PIN_TO(d, vld1q_u8((const uint8_t *)(p) + (off)))
 #define V_LDR_D(d, p, off) PIN_TO(d, vcombine_u8(vld1_u8((const uint8_t *)(p) + (off)), vdup_n_u8(0)))

@@ -136,25 +136,21 @@ static void tile_1(const uint8_t *w, const uint8_t *x, int64_t k, float *y)
 
 /* ---- 8 rows x 4 columns ---- */
 
-#define WEIGH_2(h, c, t)                                         \
-    V_MLA_4S(sum[2 * (c) + (h)], dot[2 * (c) + (h)], t);         \
-    V_MLA_4S(sum[2 * (c) + 2 + (h)], dot[2 * (c) + 2 + (h)], t)
-#define ZERO_4(h)         \
-    V_ZERO(dot[0 + (h)]); \
-    V_ZERO(dot[2 + (h)]); \
-    V_ZERO(dot[4 + (h)]); \
-    V_ZERO(dot[6 + (h)])
+/* Sums of columns c and e, half h, are weighted. */
+#define WEIGH_2(h, c, e, t)                    \
+    V_MLA_4S(sum##c##h, dot##c##h, t);         \
+    V_MLA_4S(sum##e##h, dot##e##h, t)
 
 /* Half h of the sub-block, in a[4]; the next half, raw in r[3], is unpacked in its place; the next but one is loaded. Meanwhile the sums of
  * the other half are weighted with its scales t. LAST: the activations' last use. */
-#define HALF(h, t, from, off, LAST)        \
+#define HALF(h, other, t, from, off, LAST)        \
     do {                                   \
         DOT_COLUMNS(dot, h, a[1], v, 1);   \
         SIGNED_6(a[1], r[1]);              \
-        WEIGH_2(1 - (h), 0, t);            \
+        WEIGH_2(other, 0, 1, t);           \
         DOT_COLUMNS(dot, h, a[0], v, 0);   \
         SIGNED_6(a[0], r[0]);              \
-        WEIGH_2(1 - (h), 2, t);            \
+        WEIGH_2(other, 2, 3, t);           \
         DOT_COLUMNS(dot, h, a[2], v, 2);   \
         SIGNED_6(a[2], r[2]);              \
         V_SLI(r[2], r[1], 2);              \
@@ -162,13 +158,13 @@ static void tile_1(const uint8_t *w, const uint8_t *x, int64_t k, float *y)
         LAST;                              \
         V_SLI(r[2], r[0], 4);              \
         V_LDR(r[0], from, off);            \
-        ZERO_4(1 - (h));                   \
+        DOT_ZERO_4(dot, other);                  \
         V_SHL(a[3], r[2], 2);              \
         V_LDR(r[2], from, (off) + 32);     \
     } while (0)
 
-#define HALF_0(t, from, off) HALF(0, t, from, off, DOT_COLUMNS(dot, 0, a[3], v, 3))
-#define HALF_1(t, from, off, rows, x_off) HALF(1, t, from, off, DOT_COLUMNS_RELOAD(dot, 1, a[3], v, 3, rows, x_off))
+#define HALF_0(t, from, off) HALF(0, 1, t, from, off, DOT_COLUMNS(dot, 0, a[3], v, 3))
+#define HALF_1(t, from, off, rows, x_off) HALF(1, 0, t, from, off, DOT_COLUMNS_RELOAD(dot, 1, a[3], v, 3, rows, x_off))
 
 /* Scales of halves 0 and 1 from 8 bytes. */
 #define SCALES_OF(t_0, t_1, p)  \
@@ -189,20 +185,22 @@ static inline void finish_column(float *y, int32x4_t i0, int32x4_t i1, float32x4
 static void tile_4(const uint8_t *w, const uint8_t *const x[TILE_COLS], int64_t k, float *y)
 {
     const uint8x16_t six_bits = vdupq_n_u8(0xfc);
-    uint8x16_t a[4], r[3], v[4], halves;
-    int32x4_t sum[8], dot[8], t0, t1;
+    DOT_VARIABLES(int32x4_t, dot, 16, 17, 18, 19, 20, 21, 22, 23);
+    DOT_VARIABLES(int32x4_t, sum, 24, 25, 26, 27, 28, 29, 30, 31);
+    uint8x16_t a[4], r[3], v0, v1, v2, v3, halves;
+    int32x4_t t0, t1;
     float32x4_t d0, d1;
     const uint8_t *row[4] = {x[0], x[1], x[2], x[3]};
     memset(y, 0, TILE_COLS * TILE_ROWS * sizeof *y);
     LOAD_3(r, w, CODES);
     UNPACK(a, r);
     LOAD_3(r, w, CODES + 48);
-    for (int j = 0; j < 4; j++) V_LDR(v[j], row[j], 0);
+    DOT_LOAD_4(v, row, 0);
     DOT_ZERO_8(dot);
     V_ZERO(t1);
     for (int64_t left = k / 256; left > 0; left--) {
         const uint8_t *nw = dot_next(w, left, BLOCK_BYTES), *codes = w + CODES;
-        const int64_t step = left > 1 ? (int64_t)sizeof(pn_act256) - 240 : -240;
+        const int64_t step = dot_step(left, sizeof(pn_act256)) - 240;
         DOT_ZERO_8(sum);
         for (int j = 0; j < 16; j++) {
             const uint8_t *ahead = j < 15 ? codes + SUB_BYTES : nw + CODES;
@@ -213,12 +211,15 @@ static void tile_4(const uint8_t *w, const uint8_t *const x[TILE_COLS], int64_t 
             codes = ahead;
         }
         V_LDR(halves, w, 0);
-        WEIGH_2(1, 0, t1);
-        WEIGH_2(1, 2, t1);
-        ZERO_4(1);
+        WEIGH_2(1, 0, 1, t1);
+        WEIGH_2(1, 2, 3, t1);
+        DOT_ZERO_4(dot, 1);
         V_FCVTL(d0, halves);
         V_FCVTL2(d1, halves);
-        for (int c = 0; c < 4; c++) finish_column(y + 8 * c, sum[2 * c], sum[2 * c + 1], d0, d1, row[c] - step + (X_D - 240));
+        finish_column(y + 0, sum00, sum01, d0, d1, row[0] - step + (X_D - 240));
+        finish_column(y + 8, sum10, sum11, d0, d1, row[1] - step + (X_D - 240));
+        finish_column(y + 16, sum20, sum21, d0, d1, row[2] - step + (X_D - 240));
+        finish_column(y + 24, sum30, sum31, d0, d1, row[3] - step + (X_D - 240));
         w = nw;
     }
 }
