@@ -79,6 +79,7 @@ def main():
     kinds = sorted(set(values))
     print("/* Made by tools/casemap.py from Python's data of Unicode 14.0; do not edit. A template: casemap.c alone includes it, after its types. */")
     show("flag_sets", "uint16_t", [hex(k) for k in kinds])
+    show("ascii_flags", "uint16_t", [hex(v) for v in values[:128]])
     print("/* first character of a range << 8 | index in flag_sets */")
     show("flag_ranges", "uint32_t", [hex(start << 8 | kinds.index(v)) for start, v in ranges(values)])
     case_tables("upper", str.upper)

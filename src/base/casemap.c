@@ -15,6 +15,7 @@ typedef struct case_special {
 unsigned pn_char_classes(uint32_t c)
 {
     size_t low = 0, high = PN_COUNT(flag_ranges);
+    if (c < 128) return ascii_flags[c];
     if (c > 0x10ffff) return 0;
     while (high - low > 1) {
         size_t middle = (low + high) / 2;

@@ -132,7 +132,7 @@ static bool plain_attribute(render *st, const value *self, const text *name_of, 
 /* Attributes and methods, not the keys of a dict. */
 bool pn_j_own_attribute(render *st, const value *self, const text *name_of, value *out, bool *found)
 {
-    if (!plain_attribute(st, self, name_of, out, found)) return false;
+    if (!pn_j_work(st, name_of->n) || !plain_attribute(st, self, name_of, out, found)) return false;
     if (*found) return true;
     const builtin *method = pn_j_method(self, name_of->data, name_of->n);
     if (method) {

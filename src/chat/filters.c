@@ -76,7 +76,7 @@ static bool filter_float(render *st, const value *self, const parameters *p, val
     double d;
     if (self->kind == V_UNDEFINED) return pn_j_undefined_error(st, self);
     if (pn_j_is_number(self)) *out = v_float(pn_j_as_double(self));
-    else if ((self->kind == V_STR || self->kind == V_BIG) && pn_j_parse_float(self->as.text->data, self->as.text->n, &d)) *out = v_float(d);
+    else if ((self->kind == V_STR || self->kind == V_BIG) && pn_j_parse_float(self->as.text->data, self->as.text->n, &d)) return *out = v_float(d), pn_j_float_work(st, d);
     else *out = p->has[0] ? p->at[0] : v_float(0);
     return true;
 }
@@ -124,6 +124,7 @@ static bool filter_round(render *st, const value *self, const parameters *p, val
         *out = v_float(((up ? ceil(scaled) : floor(scaled)) + 0.0) / unit);
         return true;
     }
+    if (!pn_j_float_work(st, self->kind == V_FLOAT ? self->as.number : 0)) return false;
     if (self->kind == V_FLOAT) *out = v_float(round_float(self->as.number, places));
     else if (places >= 0) *out = v_int(pn_j_as_int(self));
     else return round_integer(st, pn_j_as_int(self), -places, out);

@@ -30,7 +30,7 @@ static bool remove_between(render *st, const text *t, const char *open, const ch
         const char *from = pn_j_find(t->data + at, t->n - at, open, n_open);
         const char *to = from ? pn_j_find(from, t->n - (size_t)(from - t->data), close, n_close) : NULL;
         if (!to) break;
-        good = pn_j_put(st, &b, t->data + at, (size_t)(from - t->data) - at);
+        good = pn_j_step(st, 1) && pn_j_put(st, &b, t->data + at, (size_t)(from - t->data) - at);
         at = (size_t)(to - t->data) + n_close;
     }
     good = good && pn_j_put(st, &b, t->data + at, t->n - at);
@@ -58,6 +58,7 @@ static bool unescape(render *st, const text *t, value *out)
 {
     buffer b = {0};
     bool good = true;
+    good = pn_j_work(st, (uint64_t)t->n * 4);
     for (size_t at = 0; good && at < t->n;) {
         char bytes[4];
         uint32_t c;
@@ -114,7 +115,7 @@ static bool quote(render *st, buffer *b, const value *v, bool in_query)
 {
     static const char hex[] = "0123456789ABCDEF", plain[] = "_.-~";
     value shown;
-    if (!pn_j_to_text(st, v, &shown)) return false;
+    if (!pn_j_to_text(st, v, &shown) || !pn_j_work(st, (uint64_t)shown.as.text->n * 4)) return false;
     for (size_t i = 0; i < shown.as.text->n; i++) {
         char c = shown.as.text->data[i], coded[3] = {'%', hex[(unsigned char)c >> 4], hex[c & 15]};
         bool stays = (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || (c && strchr(plain, c)) || (c == '/' && !in_query);

@@ -91,7 +91,7 @@ static bool filter_truncate(render *st, const value *self, const parameters *p, 
     parts[1] = v_int(cut);
     if (!pn_j_want_str(st, self, "what is truncated") || !pn_j_slice(st, self, parts, &kept)) return false;
     const text *t = kept.as.text;
-    const char *blank = kill ? NULL : pn_j_find_last(t->data, t->n, " ", 1);
+    const char *blank = kill ? NULL : pn_j_find_last(st, t->data, t->n, " ", 1);
     if (blank && !pn_j_slice_text(st, &kept, 0, (size_t)(blank - t->data), &kept)) return false;
     return pn_j_binary(st, OP_ADD, &kept, &end, out);
 }
@@ -131,7 +131,7 @@ static bool filter_wordcount(render *st, const value *self, const parameters *p,
         in_word = word;
     }
     *out = v_int(n);
-    return pn_j_work(st, v.as.text->n);
+    return pn_j_work(st, (uint64_t)v.as.text->n * 4);
 }
 
 /* ---- wordwrap --------------------------------------------------------------------------------- */

@@ -190,6 +190,7 @@ static bool percent_field(render *st, percent *p, buffer *b)
 static bool percent_all(render *st, percent *p, buffer *b)
 {
     while (p->at < p->t->n) {
+        if (!pn_j_step(st, 1)) return false;
         const char *rest = p->t->data + p->at, *sign = memchr(rest, '%', p->t->n - p->at);
         size_t n = sign ? (size_t)(sign - rest) : p->t->n - p->at;
         if (!pn_j_put(st, b, rest, n)) return false;
@@ -412,6 +413,7 @@ static bool format_field(render *st, formatter *f, const char *s, size_t n, buff
 
 static bool format_all(render *st, formatter *f, const text *t, buffer *b, int nesting)
 {
+    if (!pn_j_work(st, (uint64_t)t->n * 2)) return false;
     if (nesting > 2) return pn_j_fail(st, "formats nested too deeply");
     for (size_t at = 0, plain = 0;; at++) {
         bool brace = at < t->n && (t->data[at] == '{' || t->data[at] == '}');

@@ -70,7 +70,7 @@ static bool str_find(render *st, const value *self, const parameters *p, value *
     bool any, last = p->option == RFIND || p->option == RINDEX;
     if (!pn_j_want_str(st, &p->at[0], "what is searched") || !window(st, self, p, &from, &to, &any)) return false;
     const text *part = p->at[0].as.text;
-    const char *hit = any ? (last ? pn_j_find_last : pn_j_find)(t->data + from, to - from, part->data, part->n) : NULL;
+    const char *hit = !any ? NULL : last ? pn_j_find_last(st, t->data + from, to - from, part->data, part->n) : pn_j_find(t->data + from, to - from, part->data, part->n);
     if (!hit && p->option >= INDEX) return pn_j_fail(st, "the text is not in it");
     *out = v_int(hit ? (int64_t)pn_j_char_index(t, (size_t)(hit - t->data)) : -1);
     return true;
@@ -88,6 +88,7 @@ static bool str_count(render *st, const value *self, const parameters *p, value 
     while (any && part->n) {
         const char *hit = pn_j_find(t->data + from, to - from, part->data, part->n);
         if (!hit) break;
+        if (!pn_j_step(st, 1)) return false;
         n++;
         from = (size_t)(hit - t->data) + part->n;
     }
@@ -133,7 +134,7 @@ static bool str_partition(render *st, const value *self, const parameters *p, va
     if (!pn_j_want_str(st, &p->at[0], "a separator")) return false;
     const text *part = p->at[0].as.text;
     if (!part->n) return pn_j_fail(st, "an empty separator");
-    const char *hit = (p->option ? pn_j_find_last : pn_j_find)(t->data, t->n, part->data, part->n);
+    const char *hit = p->option ? pn_j_find_last(st, t->data, t->n, part->data, part->n) : pn_j_find(t->data, t->n, part->data, part->n);
     size_t at = hit ? (size_t)(hit - t->data) : p->option ? 0 : t->n, behind = hit ? at + part->n : at;
     list *l = pn_j_list(st, 3);
     if (!l || !pn_j_work(st, t->n)) return false;
@@ -227,16 +228,14 @@ static bool str_format_map(render *st, const value *self, const parameters *p, v
 
 static bool str_classes(render *st, const value *self, const parameters *p, value *out)
 {
-    (void)st;
     *out = v_bool(pn_j_all_chars(self->as.text, (unsigned)p->option));
-    return true;
+    return pn_j_work(st, (uint64_t)self->as.text->n * 4);
 }
 
 static bool str_islower(render *st, const value *self, const parameters *p, value *out)
 {
-    (void)st;
     *out = v_bool(pn_j_is_cased(self->as.text, (unsigned)p->option));
-    return true;
+    return pn_j_work(st, (uint64_t)self->as.text->n * 4);
 }
 
 static bool str_isascii(render *st, const value *self, const parameters *p, value *out)

@@ -166,6 +166,7 @@ static bool put_float(render *st, buffer *b, double v, const format_spec *spec)
     pieces p = {.n_lead = 0};
     bool negative = v < 0 || (v == 0 && 1 / v < 0), upper = spec->type == 'E' || spec->type == 'F' || spec->type == 'G';
     int precision = spec->precision < 0 ? 6 : (int)spec->precision;
+    if (!pn_j_float_work(st, v)) return false;
     if (spec->precision > PN_FIXED_DECIMALS) return pn_j_fail(st, "a precision of more than %d digits", PN_FIXED_DECIMALS);
     set_sign(&p, negative, spec);
     if (spec->type == '%') v *= 100;

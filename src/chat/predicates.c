@@ -53,7 +53,7 @@ static bool test_case(render *st, const value *self, const parameters *p, value 
     value shown;
     if (!pn_j_to_text(st, self, &shown)) return false;
     *out = v_bool(pn_j_is_cased(shown.as.text, (unsigned)p->option));
-    return true;
+    return pn_j_work(st, (uint64_t)shown.as.text->n * 4);
 }
 
 static bool test_compare(render *st, const value *self, const parameters *p, value *out)

@@ -30,7 +30,7 @@ static bool repr_text(render *st, buffer *b, const text *t)
 {
     char quote = memchr(t->data, '\'', t->n) && !memchr(t->data, '"', t->n) ? '"' : '\'', escaped[12];
     size_t plain = 0, i = 0;
-    if (!pn_j_put(st, b, &quote, 1)) return false;
+    if (!pn_j_work(st, (uint64_t)t->n * 4) || !pn_j_put(st, b, &quote, 1)) return false;
     while (i < t->n) {
         uint32_t c;
         size_t length = pn_utf8_decode(t->data + i, t->n - i, &c), n = short_escape(escaped, c, quote);
@@ -46,7 +46,7 @@ static bool repr_text(render *st, buffer *b, const text *t)
 static bool repr_bytes(render *st, buffer *b, const text *t)
 {
     char quote = memchr(t->data, '\'', t->n) && !memchr(t->data, '"', t->n) ? '"' : '\'', escaped[12], prefix[2] = {'b', quote};
-    if (!pn_j_put(st, b, prefix, 2)) return false;
+    if (!pn_j_work(st, (uint64_t)t->n * 4) || !pn_j_put(st, b, prefix, 2)) return false;
     for (size_t i = 0; i < t->n; i++) {
         unsigned char c = (unsigned char)t->data[i];
         size_t n = short_escape(escaped, c, quote);
@@ -118,7 +118,7 @@ static bool repr_scalar(render *st, buffer *b, const value *v)
     case V_BOOL: return pn_j_put_cstr(st, b, v->as.boolean ? "True" : "False");
     case V_INT: return pn_j_put(st, b, line, (size_t)snprintf(line, sizeof line, "%" PRId64, v->as.integer));
     case V_BIG: return pn_j_put(st, b, v->as.text->data, v->as.text->n);
-    case V_FLOAT: return pn_j_put(st, b, line, pn_format_double(line, v->as.number));
+    case V_FLOAT: return pn_j_float_work(st, v->as.number) && pn_j_put(st, b, line, pn_format_double(line, v->as.number));
     default: return pn_j_put_cstr(st, b, "Undefined");
     }
 }
@@ -190,7 +190,7 @@ bool pn_j_escape(render *st, const value *v, value *out)
     const text *t = whole.as.text;
     buffer b = {0};
     size_t plain = 0;
-    bool good = true;
+    bool good = pn_j_work(st, (uint64_t)t->n * 4);
     for (size_t i = 0; good && i < t->n; i++) {
         for (size_t k = 0; k < PN_COUNT(entities); k++) {
             if (t->data[i] != entities[k].c) continue;

@@ -40,6 +40,12 @@ bool pn_j_work(render *st, uint64_t bytes)
     return pn_j_step(st, bytes / J_BYTES_PER_STEP);
 }
 
+bool pn_j_float_work(render *st, double v)
+{
+    double size = v < 0 ? -v : v;
+    return pn_j_step(st, size > 1e30 || (size < 1e-30 && size > 0) ? 150 : 4);
+}
+
 bool pn_j_enter(render *st)
 {
     if (st->depth >= J_MAX_DEPTH) return pn_j_fail(st, "evaluation nested deeper than %d", J_MAX_DEPTH);

@@ -72,9 +72,10 @@ bool pn_j_is_cased(const text *t, unsigned wanted)
 
 /* ---- strip ------------------------------------------------------------------------------------ */
 
-static bool strips(const text *chars, uint32_t c)
+static bool strips(render *st, const text *chars, uint32_t c)
 {
     uint32_t other;
+    if (!pn_j_step(st, 1 + (chars ? chars->n / J_BYTES_PER_STEP : 0))) return false;
     if (!chars) return pn_char_is(c, PN_CHAR_SPACE);
     for (size_t at = 0; decode(chars, &at, &other);) {
         if (other == c) return true;
@@ -93,10 +94,10 @@ bool pn_j_strip(render *st, const value *self, const value *chars, strip_side si
     for (size_t next = 0; (side & STRIP_LEFT) && from < to; from = next) {
         uint32_t c = 0;
         decode(t, &next, &c);
-        if (!strips(set, c)) break;
+        if (!strips(st, set, c)) break;
     }
-    while ((side & STRIP_RIGHT) && to > from && strips(set, char_at(t, previous(t, to)))) to = previous(t, to);
-    return pn_j_work(st, (t->n - (to - from)) * (1 + (set ? set->n : 0))) && pn_j_slice_text(st, self, from, to, out);
+    while ((side & STRIP_RIGHT) && to > from && strips(st, set, char_at(t, previous(t, to)))) to = previous(t, to);
+    return !st->failed && pn_j_slice_text(st, self, from, to, out);
 }
 
 /* ---- case ------------------------------------------------------------------------------------- */
@@ -172,7 +173,7 @@ bool pn_j_case(render *st, const value *self, case_change how, value *out)
     case_walk w = {.t = self->as.text, .how = how, .first = true, .after_break = true};
     buffer b = {0};
     uint32_t c, to[3];
-    bool good = pn_j_work(st, (uint64_t)w.t->n * 2), marked = self->marked;
+    bool good = pn_j_work(st, (uint64_t)w.t->n * 8), marked = self->marked;
     for (size_t at = 0, behind = 0; good && decode(w.t, &behind, &c); at = behind) {
         char bytes[12];
         size_t n = map_char(&w, at, behind, c, to), length = 0;
@@ -193,7 +194,7 @@ static bool insert_between(render *st, buffer *b, const text *t, const text *new
     uint32_t c = 0;
     for (int64_t i = 0; count < 0 || i < count; i++) {
         size_t from = at;
-        if (!pn_j_put(st, b, new_text->data, new_text->n)) return false;
+        if (!pn_j_step(st, 1) || !pn_j_put(st, b, new_text->data, new_text->n)) return false;
         if (!decode(t, &at, &c)) return true;
         if (!pn_j_put(st, b, t->data + from, at - from)) return false;
     }
@@ -213,7 +214,7 @@ bool pn_j_replace(render *st, const value *self, const text *old, const text *ne
     for (int64_t i = 0; good && old->n && (count < 0 || i < count); i++) {
         const char *hit = pn_j_find(t->data + at, t->n - at, old->data, old->n);
         if (!hit) break;
-        good = pn_j_put(st, &b, t->data + at, (size_t)(hit - t->data) - at) && pn_j_put(st, &b, new_text->data, new_text->n);
+        good = pn_j_step(st, 1) && pn_j_put(st, &b, t->data + at, (size_t)(hit - t->data) - at) && pn_j_put(st, &b, new_text->data, new_text->n);
         at = (size_t)(hit - t->data) + old->n;
     }
     good = good && pn_j_put(st, &b, t->data + at, t->n - at);
@@ -246,7 +247,7 @@ static bool split_right(render *st, const value *self, const text *separator, in
     const text *t = self->as.text;
     size_t end = t->n;
     for (; limit < 0 || limit--;) {
-        const char *hit = pn_j_find_last(t->data, end, separator->data, separator->n);
+        const char *hit = pn_j_find_last(st, t->data, end, separator->data, separator->n);
         if (!hit) break;
         if (!push_part(st, self, (size_t)(hit - t->data) + separator->n, end, l)) return false;
         end = (size_t)(hit - t->data);
@@ -305,7 +306,7 @@ static void reverse_list(list *l)
 bool pn_j_split(render *st, const value *self, const text *separator, int64_t limit, bool from_right, list **out)
 {
     *out = pn_j_list(st, 0);
-    if (!*out || !pn_j_work(st, self->as.text->n)) return false;
+    if (!*out || !pn_j_work(st, (uint64_t)self->as.text->n * 4)) return false;
     if (separator && !separator->n) return pn_j_fail(st, "an empty separator");
     bool good;
     if (!from_right) good = separator ? split_left(st, self, separator, limit, *out) : split_spaces(st, self, limit, *out);
@@ -324,7 +325,7 @@ bool pn_j_splitlines(render *st, const value *self, bool keep_ends, list **out)
     const text *t = self->as.text;
     size_t start = 0, at = 0;
     *out = pn_j_list(st, 0);
-    if (!*out || !pn_j_work(st, t->n)) return false;
+    if (!*out || !pn_j_work(st, (uint64_t)t->n * 4)) return false;
     while (at < t->n) {
         uint32_t c = 0;
         size_t line = at;

@@ -44,7 +44,7 @@ static bool put_text(dumper *d, const text *t)
 {
     size_t plain = 0;
     char escaped[12];
-    if (!put(d, "\"", 1)) return false;
+    if (!pn_j_work(d->st, (uint64_t)t->n * 4) || !put(d, "\"", 1)) return false;
     for (size_t at = 0; at < t->n;) {
         uint32_t c;
         size_t length = pn_utf8_decode(t->data + at, t->n - at, &c), n = escape(escaped, c, d->style->ascii);
@@ -59,7 +59,7 @@ static bool put_text(dumper *d, const text *t)
 static bool put_float(dumper *d, double v)
 {
     char line[32];
-    if (v - v == 0) return put(d, line, pn_format_double(line, v));
+    if (v - v == 0) return pn_j_float_work(d->st, v) && put(d, line, pn_format_double(line, v));
     const char *word = v != v ? "NaN" : v < 0 ? "-Infinity" : "Infinity";
     return put(d, word, strlen(word));
 }

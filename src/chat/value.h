@@ -113,6 +113,7 @@ bool pn_j_fail(render *st, const char *format, ...) PN_PRINTF(2, 3);
 bool pn_j_raise(render *st, const text *message); /* fails with exactly this message */
 bool pn_j_step(render *st, uint64_t steps);
 bool pn_j_work(render *st, uint64_t bytes); /* steps for work on text */
+bool pn_j_float_work(render *st, double v); /* of printing or reading it: far from 1 it takes long digits */
 void *pn_j_get(render *st, uint64_t count, uint64_t size); /* arena; NULL after a failure was reported */
 bool pn_j_enter(render *st); /* one level of nested evaluation; pair with pn_j_leave */
 void pn_j_leave(render *st);
@@ -179,7 +180,7 @@ size_t pn_j_chars(render *st, text *t);
 size_t pn_j_offset(const text *t, size_t index); /* byte offset of a character; t is counted */
 bool pn_j_slice_text(render *st, const value *v, size_t from, size_t to, value *out); /* byte range; keeps the mark */
 const char *pn_j_find(const char *data, size_t n, const char *needle, size_t m);
-const char *pn_j_find_last(const char *data, size_t n, const char *needle, size_t m);
+const char *pn_j_find_last(render *st, const char *data, size_t n, const char *needle, size_t m); /* its work is counted; NULL also after a failure */
 
 /* ---- iteration -------------------------------------------------------------------------------- */
 

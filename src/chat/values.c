@@ -139,13 +139,17 @@ const char *pn_j_find(const char *data, size_t n, const char *needle, size_t m)
     return m <= n ? memmem(data, n, needle, m) : NULL;
 }
 
-const char *pn_j_find_last(const char *data, size_t n, const char *needle, size_t m)
+const char *pn_j_find_last(render *st, const char *data, size_t n, const char *needle, size_t m)
 {
     if (m > n) return NULL;
-    for (const char *at = data + (n - m);; at--) {
+    if (!m) return data + n;
+    for (size_t end = n - m + 1; end;) {
+        const char *at = memrchr(data, needle[0], end);
+        if (!at || !pn_j_work(st, m)) return NULL;
         if (!memcmp(at, needle, m)) return at;
-        if (at == data) return NULL;
+        end = (size_t)(at - data);
     }
+    return NULL;
 }
 
 /* ---- lists ------------------------------------------------------------------------------------ */
@@ -260,6 +264,11 @@ static bool same_key(render *st, const value *a, const value *b, bool *same)
     return pn_j_equal(st, a, b, same);
 }
 
+static bool key_work(render *st, const value *key)
+{
+    return key->kind != V_STR || pn_j_work(st, (uint64_t)key->as.text->n * 2);
+}
+
 /* Sets *place to the key's place or to d->n. */
 static bool look_up(render *st, const dict *d, const value *key, uint64_t hash, size_t *place)
 {
@@ -335,7 +344,7 @@ bool pn_j_dict_set(render *st, dict *d, value key, value v)
     uint64_t hash;
     size_t place;
     if (!hash_value(&key, &hash, 0)) return pn_j_fail(st, "a %s cannot be a key", pn_j_type_name(&key));
-    if (!pn_j_step(st, 1) || !look_up(st, d, &key, hash, &place)) return false;
+    if (!pn_j_step(st, 1) || !key_work(st, &key) || !look_up(st, d, &key, hash, &place)) return false;
     if (place < d->n) {
         d->values[place] = v;
         return true;
@@ -354,7 +363,7 @@ bool pn_j_dict_get(render *st, const dict *d, const value *key, value *out, bool
     size_t place;
     *found = false;
     if (!hash_value(key, &hash, 0)) return pn_j_fail(st, "a %s cannot be a key", pn_j_type_name(key));
-    if (!look_up(st, d, key, hash, &place)) return false;
+    if (!key_work(st, key) || !look_up(st, d, key, hash, &place)) return false;
     *found = place < d->n;
     if (*found) *out = d->values[place];
     return true;
