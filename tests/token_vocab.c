@@ -74,7 +74,7 @@ static void spm(void)
 static void bpe(void)
 {
     static make_vocab m = {.model = "gpt2", .pre = "gpt-2", .bos = -1, .add_bos = -1, .space_prefix = -1};
-    static const char *const texts[] = {"a", "b", "\xc4\xa0", "ab", "\xc4\xa0" "ab", "\xc4\x8a", "!", "'", "s"};
+    static const char *const texts[] = {"a", "b", "\xc4\xa0", "ab", ("\xc4\xa0" "ab"), "\xc4\x8a", "!", "'", "s"};
     for (size_t i = 0; i < PN_COUNT(texts); i++) add(&m, texts[i], 1, 0);
     add(&m, "<|im_end|>", 1, 0), add(&m, "<|user|>", 4, 0), add(&m, "x\xe2\x82\xac", 1, 0), add(&m, "<|endoftext|>", 3, 0);
     make_merge(&m, "a", 1, "b", 1);

@@ -5,11 +5,16 @@
 
 static pinch_status read_offsets(pn_strings *s, const pn_gguf_value *array, const char *key, pinch_error *err)
 {
-    uint64_t cursor = 0;
-    pn_str text;
-    uint32_t n = 0;
-    while (n < s->n && pn_gguf_next_string(array, &cursor, &text)) s->offset[n++] = (uint32_t)(text.p - s->data);
-    if (n < s->n) return pn_fail(err, PINCH_ERR_FORMAT, "%s: string %" PRIu32 " of %" PRIu32 " cannot be read", key, n, s->n);
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < s->n; i++) {
+        uint64_t n = UINT64_MAX;
+        if (array->bytes - at >= 8) memcpy(&n, array->data + at, sizeof n);
+        n = le64toh(n);
+        if (array->bytes - at < 8 || n > array->bytes - at - 8)
+            return pn_fail(err, PINCH_ERR_FORMAT, "%s: string %" PRIu32 " of %" PRIu32 " ends beyond the array", key, i, s->n);
+        s->offset[i] = (uint32_t)(at + 8);
+        at += 8 + n;
+    }
     return PINCH_OK;
 }
 
@@ -37,20 +42,53 @@ void pn_strings_close(pn_strings *s)
 
 uint64_t pn_strings_bytes(const pn_strings *s) { return s->slot ? ((uint64_t)s->n + s->mask + 1) * 4 : 0; }
 
-bool pn_strings_add(pn_strings *s, uint32_t i, const pn_key *key, int32_t *earlier)
+/* False: too many steps. */
+static bool add(pn_strings *s, uint32_t i, const pn_key *key, pn_equal *equal)
 {
-    enum { STEPS_PER_STRING = 32 }; /* a real vocabulary takes about 1.5 */
+    enum { STEPS_PER_STRING = 32 }; /* a real vocabulary takes about 1 */
     const uint64_t allowed = 4096 + (uint64_t)STEPS_PER_STRING * s->n;
     const uint32_t tag = pn_strings_tag(s, key->hash);
-    *earlier = -1;
     uint32_t at = (uint32_t)key->hash & s->mask;
     for (; s->slot[at]; at = (at + 1) & s->mask) {
         const uint32_t other = (s->slot[at] & s->number_mask) - 1;
         if (++s->probes > allowed) return false;
         if ((s->slot[at] & ~s->number_mask) != tag || !pn_key_is(key, pn_strings_at(s, other))) continue;
-        *earlier = (int32_t)other;
+        *equal = (pn_equal){other, i};
         return true;
     }
     s->slot[at] = tag | (i + 1);
     return true;
+}
+/* False: the string is left out. */
+static bool key_at(const pn_strings *s, uint32_t i, bool pairs, pn_key *key)
+{
+    const pn_str text = pn_strings_at(s, i);
+    if (!pairs) {
+        *key = pn_key_of(text);
+        return text.n > 0;
+    }
+    const char *space = text.n > 1 ? memchr(text.p + 1, ' ', text.n - 1) : NULL;
+    if (!space) return false;
+    const pn_str left = {text.p, (size_t)(space - text.p)}, right = {space + 1, text.n - left.n - 1};
+    *key = pn_key_of_pair(left, pn_text_hash(left.p, left.n), right, pn_text_hash(right.p, right.n));
+    return true;
+}
+
+pinch_status pn_strings_index(pn_strings *s, bool pairs, const char *key, pn_equal *equal, pinch_error *err)
+{
+    enum { AHEAD = 32 }; /* slots lie anywhere: those of the next strings are on their way while one is filled */
+    pn_key keys[AHEAD];
+    uint32_t number[AHEAD];
+    *equal = (pn_equal){0, UINT32_MAX};
+    for (uint32_t i = 0; i < s->n;) {
+        int n = 0;
+        for (; i < s->n && n < AHEAD; i++) {
+            number[n] = i;
+            if (!key_at(s, i, pairs, &keys[n])) continue;
+            __builtin_prefetch(&s->slot[keys[n++].hash & s->mask], 1);
+        }
+        for (int k = 0; k < n; k++)
+            if (!add(s, number[k], &keys[k], equal)) return pn_fail(err, PINCH_ERR_FORMAT, "%s: its strings collide as no real vocabulary's do", key);
+    }
+    return PINCH_OK;
 }

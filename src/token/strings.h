@@ -5,6 +5,8 @@
 #ifndef PN_TOKEN_STRINGS_H
 #define PN_TOKEN_STRINGS_H
 
+#include <endian.h>
+
 #include "gguf/gguf.h"
 #include "token/text.h"
 
@@ -13,7 +15,7 @@ typedef struct pn_strings {
     uint32_t *offset; /* of each string's bytes */
     uint32_t *slot;   /* 0: free */
     uint32_t n, mask, number_mask;
-    uint64_t probes;  /* steps taken while building; see pn_strings_add */
+    uint64_t probes;  /* steps taken while building; see pn_strings_index */
 } pn_strings;
 
 enum { PN_STRINGS_MAX = 1 << 24 };
@@ -26,8 +28,9 @@ uint64_t pn_strings_bytes(const pn_strings *s);
 static inline pn_str pn_strings_at(const pn_strings *s, uint32_t i)
 {
     const char *p = s->data + s->offset[i];
-    const unsigned char *n = (const unsigned char *)p - 8; /* the high half was checked to be 0 */
-    return (pn_str){p, n[0] | (uint32_t)n[1] << 8 | (uint32_t)n[2] << 16 | (uint32_t)n[3] << 24};
+    uint32_t n;
+    memcpy(&n, p - 8, sizeof n); /* the high half is 0, as the array is below 4 GiB */
+    return (pn_str){p, le32toh(n)};
 }
 
 /* A key is a string, or two strings that stand in the file with one space between: hash and comparison take the parts as they are. */
@@ -60,8 +63,10 @@ static inline int32_t pn_strings_find(const pn_strings *s, const pn_key *key)
         if (pn_key_is(key, pn_strings_at(s, i))) return (int32_t)i;
     }
 }
-/* Makes string i findable under `key`. *earlier: the number that already is, else -1 (then i is in). False: strings chosen to collide
- * have cost more steps than any real file does, so that opening would take quadratic time. */
-bool pn_strings_add(pn_strings *s, uint32_t i, const pn_key *key, int32_t *earlier);
+/* Makes all strings findable: as they are, or as pairs split at the first space that is not the first byte (a string without one is left out). Empty
+ * strings are left out. Of equal strings the first is found; *equal holds one of the others and its first (other UINT32_MAX: all are
+ * distinct). An error: strings chosen to collide, so that opening would take quadratic time. */
+typedef struct pn_equal { uint32_t first, other; } pn_equal;
+pinch_status pn_strings_index(pn_strings *s, bool pairs, const char *key, pn_equal *equal, pinch_error *err);
 
 #endif

@@ -65,14 +65,22 @@ static inline uint64_t pn_hash_step(uint64_t h, uint64_t word)
 }
 static inline uint64_t pn_text_hash(const char *p, size_t n)
 {
-    uint64_t h = n, word;
-    for (; n >= 8; n -= 8, p += 8) {
-        memcpy(&word, p, 8);
-        h = pn_hash_step(h, word);
+    uint64_t h = n, word = 0;
+    uint32_t low, high;
+    if (n > 8) {
+        for (size_t at = 0; at + 8 < n; at += 8) {
+            memcpy(&word, p + at, 8);
+            h = pn_hash_step(h, word);
+        }
+        memcpy(&word, p + n - 8, 8); /* may overlap the word before: every byte is in, and n tells which lengths */
+    } else if (n >= 4) {
+        memcpy(&low, p, 4);
+        memcpy(&high, p + n - 4, 4);
+        word = (uint64_t)high << 32 | low;
+    } else if (n) {
+        word = (uint64_t)(unsigned char)p[0] << 16 | (uint64_t)(unsigned char)p[n / 2] << 8 | (unsigned char)p[n - 1];
     }
-    word = 0;
-    for (size_t i = 0; i < n; i++) word = word << 8 | (unsigned char)p[i];
-    return pn_hash_step(h, word);
+    return pn_hash_step(pn_hash_step(h, word), n);
 }
 
 #endif

@@ -9,24 +9,8 @@
 #define SCORES "tokenizer.ggml.scores"
 #define TYPES "tokenizer.ggml.token_type"
 
-static pinch_status too_many_collisions(const char *key, pinch_error *err)
-{
-    return pn_fail(err, PINCH_ERR_FORMAT, "%s: its strings collide as no real vocabulary's do", key);
-}
-
 /* ---- texts and types ------------------------------------------------------------------------- */
 
-static pinch_status add_text(pn_vocab *v, uint32_t id, pinch_error *err)
-{
-    const pn_str text = pn_strings_at(&v->texts, id);
-    if (!text.n) return PINCH_OK;
-    if (text.n > v->longest_text) v->longest_text = (uint32_t)text.n;
-    int32_t earlier;
-    const pn_key key = pn_key_of(text);
-    if (!pn_strings_add(&v->texts, id, &key, &earlier)) return too_many_collisions(TOKENS, err);
-    if (earlier >= 0) return pn_fail(err, PINCH_ERR_FORMAT, TOKENS ": tokens %" PRId32 " and %" PRIu32 " have the same text", earlier, id);
-    return PINCH_OK;
-}
 static pinch_status name_empty_texts(pn_vocab *v, uint32_t n_empty, pinch_error *err)
 {
     if (!n_empty) return PINCH_OK;
@@ -47,12 +31,18 @@ static pinch_status read_texts(pn_vocab *v, const pn_gguf *g, pinch_error *err)
     if (!tokens) return pn_fail(err, PINCH_ERR_FORMAT, "the file has a tokenizer and no " TOKENS);
     pinch_status st = pn_strings_open(&v->texts, tokens, TOKENS, err);
     if (!st && !v->texts.n) st = pn_fail(err, PINCH_ERR_FORMAT, TOKENS " is empty");
+    pn_equal equal;
+    if (!st) st = pn_strings_index(&v->texts, false, TOKENS, &equal, err);
+    if (st) return st;
+    if (equal.other != UINT32_MAX)
+        return pn_fail(err, PINCH_ERR_FORMAT, TOKENS ": tokens %" PRIu32 " and %" PRIu32 " have the same text", equal.first, equal.other);
     uint32_t n_empty = 0;
-    for (uint32_t id = 0; id < v->texts.n && !st; id++) {
-        st = add_text(v, id, err);
-        n_empty += !pn_strings_at(&v->texts, id).n;
+    for (uint32_t id = 0; id < v->texts.n; id++) {
+        const size_t n = pn_strings_at(&v->texts, id).n;
+        if (n > v->longest_text) v->longest_text = (uint32_t)n;
+        n_empty += n == 0;
     }
-    return st ? st : name_empty_texts(v, n_empty, err);
+    return name_empty_texts(v, n_empty, err);
 }
 static pinch_status read_types(pn_vocab *v, const pn_gguf *g, pinch_error *err)
 {
@@ -98,25 +88,19 @@ static pinch_status open_spm(pn_vocab *v, const pn_gguf *g, pinch_error *err)
 
 /* ---- BPE ------------------------------------------------------------------------------------- */
 
-static pinch_status add_merge(pn_vocab *v, uint32_t rank, pinch_error *err)
-{
-    const pn_str merge = pn_strings_at(&v->merges, rank);
-    const char *space = merge.n > 1 ? memchr(merge.p + 1, ' ', merge.n - 1) : NULL;
-    if (!space) return PINCH_OK; /* joins nothing; the reference takes such lines too */
-    const pn_str left = {merge.p, (size_t)(space - merge.p)}, right = {space + 1, merge.n - left.n - 1};
-    int32_t earlier; /* the first of two equal merges counts */
-    const pn_key key = pn_key_of_pair(left, pn_text_hash(left.p, left.n), right, pn_text_hash(right.p, right.n));
-    if (!pn_strings_add(&v->merges, rank, &key, &earlier)) return too_many_collisions(MERGES, err);
-    if (v->raw) note_before_spaces(v, merge, left.n);
-    return PINCH_OK;
-}
 static pinch_status read_merges(pn_vocab *v, const pn_gguf *g, pinch_error *err)
 {
     static const pn_gguf_value none = {.kind = PN_GGUF_ARRAY, .item = PN_GGUF_STRING};
     const pn_gguf_value *merges = pn_gguf_find(g, MERGES);
     if (!merges && !(v->pre->flags & PN_PRE_NO_MERGES)) return pn_fail(err, PINCH_ERR_FORMAT, "the file has a BPE tokenizer and no " MERGES);
     pinch_status st = pn_strings_open(&v->merges, merges ? merges : &none, MERGES, err);
-    for (uint32_t rank = 0; rank < v->merges.n && !st; rank++) st = add_merge(v, rank, err);
+    pn_equal equal; /* the first of equal merges counts */
+    if (!st) st = pn_strings_index(&v->merges, true, MERGES, &equal, err);
+    for (uint32_t rank = 0; v->raw && !st && rank < v->merges.n; rank++) {
+        const pn_str merge = pn_strings_at(&v->merges, rank);
+        const char *space = merge.n > 1 ? memchr(merge.p + 1, ' ', merge.n - 1) : NULL;
+        if (space) note_before_spaces(v, merge, (size_t)(space - merge.p));
+    }
     return st;
 }
 static pinch_status find_pre(pn_vocab *v, const pn_gguf *g, bool gemma4, pinch_error *err)
