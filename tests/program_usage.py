@@ -1,6 +1,7 @@
 """The command line as a person meets it: help, examples, slips, statuses, what goes to standard output and what does not."""
 import json
 import os
+import pty
 import re
 import shutil
 import signal
@@ -150,6 +151,36 @@ def test_long_work_is_silent_on_a_pipe():
     with drive.temporary_file((TEXT * 30).encode(), ".txt") as f:
         p = pinch("perplexity", "-m", MODEL, "-f", f.name, "-c", 512)
     assert p.returncode == 0 and p.stderr == b"" and p.stdout.startswith(b"perplexity ")
+
+
+def on_a_terminal(*args):
+    """-> standard error, which is a terminal, and standard output, which is not."""
+    master, slave = pty.openpty()
+    p = subprocess.Popen([drive.PINCH, *map(str, args)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=slave, env={**os.environ, "TERM": "xterm", "NO_COLOR": "1"})
+    os.close(slave)
+    seen, open_end = b"", True
+    while open_end:
+        try:
+            data = os.read(master, 65536)
+        except OSError:
+            data = b""
+        seen, open_end = seen + data, bool(data)
+    out, _ = p.communicate(timeout=60)
+    os.close(master)
+    assert p.returncode == 0, seen
+    return seen, out
+
+
+def test_long_work_shows_progress_on_a_terminal():
+    with drive.temporary_file((TEXT * 60).encode(), ".txt") as f:
+        seen, out = on_a_terminal("perplexity", "-m", MODEL, "-f", f.name, "-c", 512)
+    assert re.search(rb"\rperplexity +\d+ %", seen) and b"%" not in out and b"\033[" not in seen
+    assert re.search(rb" \r\d+\.\d tokens/s\r\n$", seen), seen[-100:]
+
+
+def test_short_work_shows_none():
+    seen, out = on_a_terminal("run", "-m", MODEL, "-p", "the cat", "-n", 4)
+    assert b"%" not in seen and seen.startswith(b"prompt: 4 tokens")
 
 
 def run_ids(*options):

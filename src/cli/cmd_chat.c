@@ -81,7 +81,7 @@ static bool add_message(chat *c, const char *role, const char *content)
 static void drop_messages(chat *c, size_t from, size_t to)
 {
     for (size_t i = from; i < to; i++) free((char *)(uintptr_t)c->messages[i].content);
-    memmove(c->messages + from, c->messages + to, (c->n - to) * sizeof *c->messages);
+    if (c->n > to) memmove(c->messages + from, c->messages + to, (c->n - to) * sizeof *c->messages);
     c->n -= to - from;
 }
 
@@ -186,6 +186,7 @@ static pinch_status generate(chat *c, const cli_ids *ids, pinch_error *err)
     double start = pn_now();
     pinch_status st = pinch_session_sync(c->e.session, 0, ids->data, ids->n, &c->reused, err);
     c->prompt_seconds = pn_now() - start;
+    cli_progress_end();
     c->generate_seconds = 0;
     if (st == PINCH_ABORTED) return keep(c, "", 0) ? PINCH_OK : pn_fail_memory(err, "an answer", 1);
     if (st) return st;
@@ -439,6 +440,7 @@ static int run(cli_settings *s)
 {
     chat c = {.s = s};
     if (s->plan) return cli_print_plan(s);
+    s->prompt_progress = true;
     int status = cli_open_engine(s, &c.e);
     if (status) return status;
     status = cli_open_sampler(s, c.e.model, &c.sampler);

@@ -106,6 +106,7 @@ static int run(cli_settings *s)
     if (s->plan) return cli_print_plan(s);
     if (!cli_needs_model(s)) return CLI_MISUSED;
     if (!s->tokens || !s->out) return cli_misuse(s, "--tokens FILE and -o FILE are wanted");
+    s->prompt_progress = true;
     int status = cli_open_engine(s, &e);
     if (status) return status;
     status = CLI_FAILED;

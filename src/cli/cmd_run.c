@@ -230,6 +230,7 @@ static int run(cli_settings *s)
     if (!cli_needs_model(s)) return CLI_MISUSED;
     if (!!s->prompt + !!s->file + !!s->tokens != 1) return cli_misuse(s, "one of -p TEXT, -f FILE or --prompt-tokens FILE is wanted: what shall be continued?");
     unescape_stops(s);
+    s->prompt_progress = true;
     int status = cli_open_engine(s, &e);
     if (status) return status;
     status = run_with(s, &e, &r);

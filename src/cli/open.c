@@ -24,7 +24,7 @@ pinch_session_options cli_session_options(const cli_settings *s)
     o.n_threads_batch = s->threads_batch;
     o.type_k = (pinch_cache_type)s->type_k;
     o.type_v = (pinch_cache_type)s->type_v;
-    o.callbacks = (pinch_callbacks){.log = cli_log, .abort = cli_interrupted, .user = (void *)(uintptr_t)s};
+    o.callbacks = (pinch_callbacks){.log = cli_log, .progress = s->prompt_progress ? cli_progress : NULL, .abort = cli_interrupted, .user = (void *)(uintptr_t)s};
     return o;
 }
 
