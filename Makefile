@@ -25,16 +25,21 @@ EXTRA_asan   := $(SANITIZE) -fsanitize=address,undefined
 EXTRA_ubsan  := $(SANITIZE) -fsanitize=undefined,float-cast-overflow
 EXTRA_tsan   := $(SANITIZE) -fsanitize=thread
 EXTRA_fuzz   := $(SANITIZE) -fsanitize=fuzzer-no-link,address,undefined
+# the single files: small but for the kernels, no tables for unwinding, no indirection for shared libraries
+OPT_static   := -Os
+OPT_arm64    := -Os
+EXTRA_static := -fno-pic -fno-asynchronous-unwind-tables
+EXTRA_arm64  := $(EXTRA_static)
 EXTRA_i686   := -msse2 -mfpmath=sse
-LINK_static  := -static -s
+LINK_static  := -static -s -Wl,-z,noseparate-code
 LINK_i686    := -static
-LINK_arm64   := -static -s
+LINK_arm64   := $(LINK_static)
 
 ifneq ($(filter default undefined,$(origin CC)),)
 CC      := $(CC_$(CONFIG))
 endif
 AR      ?= ar
-OPT     ?= -O3
+OPT     ?= $(or $(OPT_$(CONFIG)),-O2)
 EXTRA   ?= $(EXTRA_$(CONFIG))
 LINK    ?= $(LINK_$(CONFIG))
 WERROR  ?=
@@ -60,6 +65,8 @@ FUZZERS := $(patsubst tests/%.c,$(B)/%,$(wildcard tests/fuzz/*_fuzz.c))
 $(B)/%_avx2.o:    ISA := -mavx2 -mfma -mf16c
 $(B)/%_avx512.o:  ISA := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mfma -mf16c -mavx2
 $(B)/%_dotprod.o: ISA := -march=armv8.2-a+dotprod
+
+$(B)/src/kernels/%.o: OPT := -O3
 
 all: $(B)/pinch $(B)/libpinch.a $(B)/libpinch.so ## the program and the library
 

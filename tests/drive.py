@@ -81,6 +81,23 @@ def pinch(*args, stdin=b"", program=PINCH, runner=(), timeout=600, env=None):
     return p.stdout
 
 
+# A small process between: what a program's largest resident set is said to be begins with that of the process that started it.
+MEASURE = """
+import json, os, resource, sys
+resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+_, status, used = os.wait4(os.posix_spawn(sys.argv[2], sys.argv[2:], os.environ), 0)
+with open(sys.argv[1], "w") as out:
+    json.dump([os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, used.ru_maxrss], out)
+"""
+
+
+def measured(command, stdout, stderr):
+    """-> status (20 s of processor time end it), seconds of processor time, KiB of the largest resident set."""
+    with temporary_file() as out:
+        subprocess.run([sys.executable, "-S", "-c", MEASURE, out.name, *command], stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, check=True)
+        return load(out.name)
+
+
 def pinch_json(*args, **how):
     return json.loads(pinch(*args, "--json", **how))
 

@@ -92,12 +92,10 @@ def test_default_path_is_as_near_as_the_reference(name):
 def test_exact_greedy_text(name):
     for prompt in expect(name)["prompts"]:
         ideal = prompt["ideal"]
+        clear = next((i for i, margin in enumerate(ideal["margins"]) if margin < CLEAR), len(ideal["margins"]))
         with drive.ids_file(prompt["ids"]) as tokens:
-            out = drive.pinch_json("run", "-m", model(name), "--prompt-tokens", tokens.name, "-n", len(ideal["greedy"]), "--temp", 0, "--ignore-eos", "-c", 2048, *EXACT)
-        for i, margin in enumerate(ideal["margins"]):
-            if margin < CLEAR:
-                break
-            assert out["ids"][i] == ideal["greedy"][i], f"{prompt['id']}: step {i}, margin {margin}"
+            out = drive.pinch_json("run", "-m", model(name), "--prompt-tokens", tokens.name, "-n", max(clear, 1), "--temp", 0, "--ignore-eos", "-c", 2048, *EXACT)
+        assert out["ids"][:clear] == ideal["greedy"][:clear], prompt["id"]
 
 
 @every_model
@@ -112,6 +110,8 @@ def test_prompts_are_tokenised_alike(name):
 @pytest.mark.parametrize("text", ["gpl-2", "us-state"])
 @pytest.mark.parametrize("scored", ["half", "full"])
 def test_perplexity(name, path, text, scored):
+    if (path, text, scored) == ("exact", "us-state", "full") and not drive.LONG:
+        pytest.skip("PINCH_LONG=1 runs it: the same windows as half")
     want = expect(name)["perplexity"]["texts"][text]
     ideal, reference = want["ideal"][scored], want["reference"][scored]
     out = drive.pinch_json("perplexity", "-m", model(name), "-f", os.path.join(FOLDER, "texts", text + ".txt"), "-c", 512, *(["--all"] if scored == "full" else []),

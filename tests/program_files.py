@@ -47,7 +47,8 @@ def test_no_such_file(command):
 @pytest.mark.parametrize("what", ["empty", "folder", "text", "head"])
 def test_not_a_model(what):
     if what == "folder":
-        return refused("info", "-m", GOLDEN)
+        refused("info", "-m", GOLDEN)
+        return
     with drive.temporary_file({"empty": b"", "text": b"hello\n" * 100, "head": b"GGUF\3\0\0\0"}[what], ".gguf") as f:
         assert os.path.basename(f.name) in refused("info", "-m", f.name)
 
