@@ -143,7 +143,7 @@ typedef struct pn_rope {
     int32_t n_pairs;
     float step, freq_scale, magnitude;
     const float *factor;      /* NULL: all 1 */
-    const float *factor_long; /* instead of factor in contexts longer than long_beyond; NULL: none */
+    const float *factor_long; /* the same in contexts longer than long_beyond */
     int32_t long_beyond;
     const float *mix;         /* NULL: all 0 */
 } pn_rope;

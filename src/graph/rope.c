@@ -7,7 +7,7 @@
 
 void pn_rope_row(const pn_rope *rope, int32_t n_ctx, int32_t position, float *cos_sin)
 {
-    const float *factor = rope->factor_long && n_ctx > rope->long_beyond ? rope->factor_long : rope->factor;
+    const float *factor = n_ctx > rope->long_beyond ? rope->factor_long : rope->factor;
     float theta = (float)position;
     for (int32_t k = 0; k < rope->n_pairs; k++) {
         const float t = factor ? theta / factor[k] : theta;

@@ -73,11 +73,15 @@ bool pn_meta_bool(pn_builder *b, const char *name, bool fallback);
 
 /* Common keys: layers, widths, heads, eps, experts; every layer rotates with table 0 later. */
 void pn_describe_decoder(pn_builder *b);
-/* Layers il with (il mod period) < period - 1 slide (reversed: those with il mod period == 0 do not); an array in the metadata says it layer by layer. */
+/* Layers il with (il mod period) < period - 1 slide, all if period is 0; `attention.sliding_window_pattern` is another period, or an array of who slides. */
 void pn_describe_windows(pn_builder *b, int32_t window, int32_t period);
-/* A rotary table from rope.* keys: its index. `scaled`: false ignores rope.scaling.*. factors: tensors rope_freqs / rope_factors_* may apply. */
+/* A rotary table from rope.* keys: its index. */
 typedef struct pn_rope_want {
-    bool neox, scaled, factors, factors_always; /* factors_always: rope_factors_* whatever the scaling type (phi3) */
+    bool neox;
+    bool scaled;              /* rope.scaling.type and .factor stretch it */
+    bool plain;               /* rope.scaling.attn_factor does not apply either */
+    bool factors;             /* tensors rope_freqs, or rope_factors_* with longrope, apply */
+    bool factors_always;      /* rope_factors_* whatever the scaling type (phi3) */
     double base;              /* 0: rope.freq_base */
 } pn_rope_want;
 int pn_describe_rope(pn_builder *b, pn_rope_want want);

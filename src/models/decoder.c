@@ -145,7 +145,7 @@ static void emit_dense(pn_builder *b, int32_t il, const float *norm)
         w[0] = pn_bind(b, il, "ffn_gate.weight", E, F, true);
         w[1] = pn_bind(b, il, "ffn_up.weight", E, F, true);
     }
-    const float *gate_bias = pn_bind_vector(b, il, "ffn_gate.bias", F, false), *up_bias = b->d.gate_in_up ? NULL : pn_bind_vector(b, il, "ffn_up.bias", F, false);
+    const float *gate_bias = b->d.gate_in_up ? NULL : pn_bind_vector(b, il, "ffn_gate.bias", F, false), *up_bias = b->d.gate_in_up ? NULL : pn_bind_vector(b, il, "ffn_up.bias", F, false);
     emit_gated(b, il, w[0], w[1], gate_bias, up_bias, pn_emit_prep(b, norm, formats_of(w, 2)));
     const pn_weight *down = pn_bind(b, il, "ffn_down.weight", F, E, true);
     emit_to_stream(b, il, down, pn_bind_vector(b, il, "ffn_down.bias", E, false), true, hidden_prep(b, down), b->d.post_ffn_norm);
@@ -224,7 +224,7 @@ static int64_t head_rows(pn_builder *b)
 {
     const pn_tensor *t = pn_gguf_tensor(b->g, "output_ids");
     if (!t || b->status) return b->net->n_vocab;
-    if (t->type != PN_I32 || t->ne[1] != 1 || t->ne[0] < 1 || t->ne[0] > b->net->n_vocab) {
+    if (t->type != PN_I32 || t->ne[1] != 1 || t->ne[2] != 1 || t->ne[3] != 1 || t->ne[0] < 1 || t->ne[0] > b->net->n_vocab) {
         pn_build_fail(b, PINCH_ERR_FORMAT, "tensor 'output_ids' is no list of 1 to %d 32-bit token ids", (int)b->net->n_vocab);
         return 0;
     }

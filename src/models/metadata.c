@@ -87,7 +87,7 @@ static float read_float(pn_builder *b, const char *name, double fallback, bool r
     const pinch_status st = pn_gguf_get_float(b->g, key, &value, &found, b->err);
     if (st) b->status = st;
     else if (!found && required) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata lacks '%s'", key);
-    else if (!isfinite(value)) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s' is not a finite number", key);
+    else if (!isfinite((float)value)) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s' is not a finite number", key);
     return (float)value;
 }
 
@@ -111,7 +111,7 @@ static void describe_layer(pn_builder *b, int32_t il)
     pn_layer *l = &b->d.layers[il];
     l->n_head = (int32_t)pn_meta_layer_int(b, "attention.head_count", il, PN_REQUIRED, 1, 4096);
     l->n_head_kv = (int32_t)pn_meta_layer_int(b, "attention.head_count_kv", il, l->n_head, 1, 4096);
-    const int32_t head = b->d.n_embd / l->n_head;
+    const int32_t head = b->d.n_embd / b->d.layers[0].n_head; /* one size for all layers: rotary tables and the query scale are shared */
     l->d_k = (int32_t)pn_meta_int(b, "attention.key_length", head, 1, 4096);
     l->d_v = (int32_t)pn_meta_int(b, "attention.value_length", head, 1, 4096);
     l->n_ff = (int32_t)pn_meta_layer_int(b, "feed_forward_length", il, 0, 0, 1 << 20);
@@ -159,9 +159,9 @@ void pn_describe_windows(pn_builder *b, int32_t window, int32_t period)
 {
     if (b->status || window <= 0) return;
     const bool listed = pn_meta_is_array(b, "attention.sliding_window_pattern");
-    if (!listed) period = (int32_t)pn_meta_int(b, "attention.sliding_window_pattern", period, 0, PN_MAX_LAYERS);
+    if (!listed) period = (int32_t)pn_meta_int(b, "attention.sliding_window_pattern", period, 0, INT32_MAX);
     for (int32_t il = 0; il < b->d.n_layers; il++) {
-        const bool slides = listed ? pn_meta_layer_int(b, "attention.sliding_window_pattern", il, 0, 0, 1) != 0 : period == 0 || il % period < period - 1;
+        const bool slides = listed ? pn_meta_layer_int(b, "attention.sliding_window_pattern", il, 0, INT32_MIN, UINT32_MAX) != 0 : period == 0 || il % period < period - 1;
         if (slides) b->d.layers[il].window = window;
     }
 }

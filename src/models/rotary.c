@@ -53,8 +53,10 @@ static void yarn(pn_builder *b, pn_rope *rope, double base, double factor, int32
 
 static void factors(pn_builder *b, pn_rope *rope, pn_rope_want want, scaling type, int32_t n_ctx_orig)
 {
-    if (!want.factors_always) rope->factor = pn_bind_vector(b, -1, "rope_freqs.weight", rope->n_pairs, false);
-    if (rope->factor || (type != SCALING_LONGROPE && !want.factors_always)) return;
+    if (type != SCALING_LONGROPE && !want.factors_always) {
+        rope->factor = pn_bind_vector(b, -1, "rope_freqs.weight", rope->n_pairs, false);
+        return;
+    }
     rope->factor = pn_bind_vector(b, -1, "rope_factors_short.weight", rope->n_pairs, false);
     rope->factor_long = pn_bind_vector(b, -1, "rope_factors_long.weight", rope->n_pairs, false);
     rope->long_beyond = n_ctx_orig;
@@ -69,7 +71,7 @@ int pn_describe_rope(pn_builder *b, pn_rope_want want)
     const int32_t n_ctx_orig = (int32_t)pn_meta_int(b, "rope.scaling.original_context_length", b->d.n_ctx_train, 1, INT32_MAX);
     const double base = want.base > 0 ? want.base : (double)pn_meta_float(b, "rope.freq_base", 10000.0);
     double factor = (double)pn_meta_float(b, "rope.scaling.factor", 0.0);
-    if (factor == 0.0) factor = (double)pn_meta_float(b, "rope.scale_linear", 0.0);
+    if (!pn_meta_has(b, "rope.scaling.factor")) factor = (double)pn_meta_float(b, "rope.scale_linear", 0.0); /* the key's old name */
     if (factor == 0.0) factor = 1.0;
     const scaling type = want.scaled ? scaling_type(b) : SCALING_NONE;
     if (b->status) return PN_NONE;
@@ -79,8 +81,8 @@ int pn_describe_rope(pn_builder *b, pn_rope_want want)
     if (plan->n_ropes == (int)PN_COUNT(plan->ropes)) pn_build_fail(b, PINCH_ERR_UNSUPPORTED, "more than %d rotary tables", plan->n_ropes);
     if (b->status) return PN_NONE;
     pn_rope *rope = &plan->ropes[plan->n_ropes];
-    *rope = (pn_rope){.neox = want.neox, .n_pairs = n_rot / 2, .step = pn_powf((float)base, -2.0f / (float)n_rot), .freq_scale = 1.0f, .magnitude = 1.0f};
-    if (want.scaled) rope->magnitude = pn_meta_float(b, "rope.scaling.attn_factor", 1.0);
+    *rope = (pn_rope){.neox = want.neox, .n_pairs = n_rot / 2, .step = pn_powf((float)base, -2.0f / (float)n_rot), .freq_scale = 1.0f, .magnitude = 1.0f, .long_beyond = INT32_MAX};
+    if (!want.plain) rope->magnitude = pn_meta_float(b, "rope.scaling.attn_factor", 1.0);
     if (type != SCALING_NONE) rope->freq_scale = 1.0f / (float)factor;
     if (type == SCALING_YARN) yarn(b, rope, base, factor, n_ctx_orig);
     if (want.factors) factors(b, rope, want, type, n_ctx_orig);

@@ -1,0 +1,306 @@
+/* Decoders of odd shapes, and metadata and weights that mean harm: the same bits however the rows are cut, or a sentence. Meant for AddressSanitizer and
+ * UndefinedBehaviorSanitizer as well. */
+#include "tiny_model.h"
+
+#include <math.h>
+
+enum { N_TEXT = 70 };
+
+static const tiny_shape plain = {.n_layers = 2, .n_embd = 32, .n_ff = 40, .n_vocab = 48, .n_head = {4, 4}, .n_head_kv = {2, 2}, .d = 8};
+
+static bool keep_row(void *user, size_t index, const float *logits, int32_t n_vocab)
+{
+    memcpy((float *)user + index * (size_t)n_vocab, logits, (size_t)n_vocab * sizeof(float));
+    return false;
+}
+
+/* Logits of a fixed text fed to sequence `seq` in batches; the caller's, NULL after a failed check. */
+static float *run(const char *what, pinch_model *m, const pinch_session_options *o, int32_t seq)
+{
+    pinch_session *s = NULL;
+    pinch_error err = {0};
+    if (!CHECK("session opens", pinch_session_open(&s, m, o, &err) == PINCH_OK, "%s: %s", what, err.message)) return NULL;
+    const int32_t n_vocab = pinch_model_n_vocab(m);
+    float *out = calloc((size_t)N_TEXT * (size_t)n_vocab, sizeof *out);
+    pinch_row rows[N_TEXT];
+    for (int i = 0; i < N_TEXT; i++) rows[i] = (pinch_row){.token = (i * 7 + i / 9) % n_vocab, .seq = seq, .logits = true};
+    CHECK("rows are computed", out && pinch_session_eval(s, rows, N_TEXT, keep_row, out, &err) == PINCH_OK, "%s: %s", what, err.message);
+    pinch_session_close(s);
+    return out;
+}
+
+static bool same_bits(const float *a, const float *b, size_t n)
+{
+    for (size_t i = 0; a && b && i < n; i++)
+        if (!(isnan(a[i]) && isnan(b[i])) && memcmp(&a[i], &b[i], sizeof *a)) return false;
+    return a && b;
+}
+
+/* The model runs, with the same bits however its rows are cut and shared. Frees the recipe. */
+static void runs(const char *what, tiny *t)
+{
+    static const struct { int threads; int32_t batch, n_seq; } ways[] = {{1, 1, 1}, {2, 3, 2}, {3, 16, 5}, {2, 1, 3}};
+    for (int activations = 0; activations < 2; activations++) {
+        pinch_error err;
+        pinch_model *m = tiny_open(t, (pinch_activations)activations, &err);
+        if (!CHECK("an odd shape opens", m != NULL, "%s: %s", what, err.message)) break;
+        pinch_session_options o = pinch_session_options_default();
+        o.n_ctx = 100;
+        o.n_threads = 1;
+        float *want = run(what, m, &o, 0);
+        for (size_t i = 0; i < PN_COUNT(ways); i++) {
+            o.n_threads = ways[i].threads;
+            o.n_batch = ways[i].batch;
+            o.n_seq = ways[i].n_seq;
+            float *got = run(what, m, &o, ways[i].n_seq - 1);
+            CHECK("an odd shape has the same bits however it is computed", same_bits(want, got, (size_t)N_TEXT * (size_t)pinch_model_n_vocab(m)), "%s: %d threads, batches of %d", what,
+                  ways[i].threads, (int)ways[i].batch);
+            free(got);
+        }
+        free(want);
+        pinch_model_close(m);
+    }
+    tiny_free(t);
+}
+
+/* The model is refused with a sentence that holds `part`. Frees the recipe. */
+static void refused(const char *what, tiny *t, const char *part)
+{
+    pinch_error err;
+    pinch_model *m = tiny_open(t, PINCH_ACTIVATIONS_Q8, &err);
+    CHECK("what cannot be is refused with a sentence", !m && strstr(err.message, part), "%s: %s", what, m ? "opened" : err.message);
+    pinch_model_close(m);
+    tiny_free(t);
+}
+
+/* ---- heads ------------------------------------------------------------------------------------------------------------------------------ */
+
+static void heads(void)
+{
+    const tiny_shape varied = {.n_layers = 3, .n_embd = 32, .n_ff = 40, .n_vocab = 48, .n_head = {4, 2, 6}, .n_head_kv = {2, 2, 1}, .d = 8};
+    tiny t = tiny_decoder("llama", &varied);
+    runs("heads that differ by layer, their size that of layer 0", &t);
+    tiny_shape narrow = varied;
+    narrow.n_head[0] = 2; /* a head has 16 channels by layer 0, 8 by layer 1: rotation of 16 channels must not meet heads of 8 */
+    narrow.n_head[1] = 4;
+    t = tiny_decoder("llama", &narrow);
+    refused("heads of a size that changes by layer", &t, "attn_q.weight");
+    const tiny_shape many = {.n_layers = 1, .n_embd = 32, .n_ff = 40, .n_vocab = 48, .n_head = {40}, .n_head_kv = {2}, .d = 6};
+    t = tiny_decoder("llama", &many);
+    tiny_int(&t, ".attention.key_length", 6);
+    tiny_int(&t, ".attention.value_length", 6);
+    runs("20 query heads to a key", &t);
+    t = tiny_decoder("llama", &plain);
+    tiny_int(&t, ".rope.dimension_count", 10);
+    refused("more rotated channels than there are", &t, "rope.dimension_count");
+    t = tiny_decoder("llama", &plain);
+    tiny_int(&t, ".rope.dimension_count", 4);
+    runs("half of the channels rotated", &t);
+}
+
+/* ---- experts ---------------------------------------------------------------------------------------------------------------------------- */
+
+static void experts(void)
+{
+    tiny_shape s = plain;
+    s.n_experts = 5;
+    s.n_used = 5;
+    tiny t = tiny_decoder("llama", &s);
+    runs("all experts used", &t);
+    s.n_used = 2;
+    t = tiny_decoder("llama", &s);
+    tiny_fill(tiny_find(&t, "blk.0.ffn_gate_inp.weight"), NAN);
+    runs("a router of NaNs", &t);
+    t = tiny_decoder("llama", &s);
+    tiny_fill(tiny_find(&t, "blk.1.ffn_gate_inp.weight"), INFINITY);
+    runs("a router of infinities", &t);
+    t = tiny_decoder("llama", &s);
+    tiny_fill(tiny_find(&t, "blk.0.ffn_gate_inp.weight"), 0.0f);
+    runs("experts that tie", &t);
+    s.n_used = 6;
+    t = tiny_decoder("llama", &s);
+    refused("more experts used than there are", &t, "expert_used_count");
+}
+
+/* ---- windows ---------------------------------------------------------------------------------------------------------------------------- */
+
+static tiny gemma(int window)
+{
+    tiny t = tiny_decoder("gemma3", &plain);
+    tiny_int(&t, ".attention.sliding_window", window);
+    for (int i = 0; i < plain.n_layers; i++) {
+        tiny_add(&t, tiny_name(i, "attn_q_norm.weight"), plain.d, 1, 1, 1.0f);
+        tiny_add(&t, tiny_name(i, "attn_k_norm.weight"), plain.d, 1, 1, 1.0f);
+        tiny_add(&t, tiny_name(i, "post_attention_norm.weight"), plain.n_embd, 1, 1, 1.0f);
+        tiny_add(&t, tiny_name(i, "post_ffw_norm.weight"), plain.n_embd, 1, 1, 1.0f);
+    }
+    return t;
+}
+
+static float *first_row(tiny *t)
+{
+    pinch_error err;
+    pinch_session_options o = pinch_session_options_default();
+    pinch_model *m = tiny_open(t, PINCH_ACTIVATIONS_F32, &err);
+    float *rows = CHECK("model opens", m != NULL, "%s", err.message) ? run("compared", m, &o, 0) : NULL;
+    pinch_model_close(m);
+    tiny_free(t);
+    return rows;
+}
+
+/* Both recipes give the same logits, or do not. */
+static void compare(const char *what, tiny *a, tiny *b, bool same)
+{
+    float *x = first_row(a), *y = first_row(b);
+    CHECK(what, x && y && same_bits(x, y, (size_t)N_TEXT * (size_t)plain.n_vocab) == same, "%s", same ? "they differ" : "they are the same");
+    free(x);
+    free(y);
+}
+
+static void windows(void)
+{
+    for (int window = 1; window <= 33; window += 8) {
+        tiny t = gemma(window);
+        tiny_int(&t, ".attention.sliding_window_pattern", 2);
+        runs("a window narrower than a tile, or than a batch", &t);
+    }
+    const int32_t marks[] = {3, 0}, flags[] = {1, 0}, few[] = {1};
+    tiny a = gemma(5), b = gemma(5);
+    tiny_ints(&a, ".attention.sliding_window_pattern", marks, 2);
+    tiny_ints(&b, ".attention.sliding_window_pattern", flags, 2);
+    compare("any number but 0 says that a layer slides", &a, &b, true);
+    a = gemma(5), b = gemma(5);
+    tiny_float(&a, ".rope.scaling.attn_factor", 1.25f);
+    compare("the factor of cos and sin counts in sliding layers too", &a, &b, false);
+    a = gemma(5);
+    tiny_ints(&a, ".attention.sliding_window_pattern", few, 1);
+    refused("a list of windows that is too short", &a, "sliding_window_pattern");
+}
+
+/* ---- rotation --------------------------------------------------------------------------------------------------------------------------- */
+
+static void rotation(void)
+{
+    tiny a = tiny_decoder("llama", &plain), b = tiny_decoder("llama", &plain);
+    tiny_float(&a, ".rope.scaling.factor", 0.0f);
+    tiny_float(&a, ".rope.scale_linear", 4.0f);
+    compare("the old name of the scaling factor counts only where the new one is missing", &a, &b, true);
+    a = tiny_decoder("llama", &plain), b = tiny_decoder("llama", &plain);
+    tiny_float(&a, ".rope.scale_linear", 4.0f);
+    compare("and there it does", &a, &b, false);
+    a = tiny_decoder("llama", &plain);
+    tiny_fill(tiny_add(&a, "rope_freqs.weight", plain.d / 2, 1, 1, 0.0f), 0.0f);
+    runs("frequencies divided by zero", &a);
+    a = tiny_decoder("llama", &plain);
+    tiny_float(&a, ".rope.scaling.factor", 1e-38f);
+    runs("angles beyond all numbers", &a);
+    a = tiny_decoder("llama", &plain);
+    tiny_float(&a, ".rope.freq_base", 3e38f);
+    runs("the largest base", &a);
+    a = tiny_decoder("llama", &plain);
+    tiny_string(&a, ".rope.scaling.type", "longrope");
+    tiny_int(&a, ".rope.scaling.original_context_length", 16);
+    tiny_add(&a, "rope_factors_short.weight", plain.d / 2, 1, 1, 2.0f);
+    b = tiny_decoder("llama", &plain);
+    compare("a long context without factors for it has none", &a, &b, true);
+}
+
+/* ---- vocabulary and head ------------------------------------------------------------------------------------------------------------------ */
+
+static void vocabularies(void)
+{
+    tiny_shape s = plain;
+    s.n_vocab = 1;
+    tiny t = tiny_decoder("llama", &s);
+    runs("one token", &t);
+    s.n_vocab = 0;
+    t = tiny_decoder("llama", &s);
+    refused("no tokens", &t, "token");
+    t = tiny_decoder("llama", &plain);
+    tiny_find(&t, "token_embd.weight")->ne[1]--;
+    refused("an embedding short of a token", &t, "token_embd.weight");
+}
+
+static tiny pruned(const int32_t *ids, size_t n, int64_t ne2)
+{
+    tiny t = tiny_decoder("llama", &plain);
+    tiny_add(&t, "output.weight", plain.n_embd, (int64_t)n, 1, 0.0f);
+    tiny_tensor *x = tiny_add(&t, "output_ids", (int64_t)n, 1, ne2, 0.0f);
+    x->type = PN_I32;
+    for (size_t i = 0; i < n * (size_t)ne2; i++) x->data[i] = (uint32_t)ids[i % n];
+    return t;
+}
+
+static void pruned_heads(void)
+{
+    const int32_t ids[] = {40, 3, 0, 47, 12}, bad[] = {1, 48}, negative[] = {-1};
+    tiny t = pruned(ids, PN_COUNT(ids), 1);
+    runs("a head of five tokens", &t);
+    t = pruned(ids, PN_COUNT(ids), 1);
+    float *rows = first_row(&t);
+    for (size_t i = 0; rows && i < N_TEXT; i++) {
+        const float *row = rows + i * (size_t)plain.n_vocab;
+        size_t finite = 0;
+        for (int32_t j = 0; j < plain.n_vocab; j++) finite += isfinite(row[j]) != 0;
+        bool there = true;
+        for (size_t j = 0; j < PN_COUNT(ids); j++) there = there && isfinite(row[ids[j]]);
+        if (!CHECK("a pruned head leaves -inf where it has no row", there && finite == PN_COUNT(ids) && row[1] == -INFINITY, "row %zu: %zu finite", i, finite)) break;
+    }
+    free(rows);
+    t = pruned(ids, PN_COUNT(ids), 400);
+    refused("a list of ids with further dimensions", &t, "output_ids");
+    t = pruned(bad, PN_COUNT(bad), 1);
+    refused("an id beyond the vocabulary", &t, "output_ids");
+    t = pruned(negative, PN_COUNT(negative), 1);
+    refused("a negative id", &t, "output_ids");
+}
+
+/* ---- values --------------------------------------------------------------------------------------------------------------------------------- */
+
+static void broken_weights(void)
+{
+    static const char *const names[] = {"token_embd.weight", "blk.0.attn_q.weight", "blk.0.attn_v.weight", "blk.1.ffn_norm.weight", "blk.1.ffn_up.weight", "output.weight"};
+    static const float values[] = {NAN, -INFINITY};
+    for (size_t i = 0; i < PN_COUNT(names); i++)
+        for (size_t j = 0; j < PN_COUNT(values); j++) {
+            tiny t = tiny_decoder("llama", &plain);
+            const int64_t at = tiny_find(&t, names[i])->ne[0] / 2;
+            memcpy(&tiny_find(&t, names[i])->data[at], &values[j], 4);
+            runs("a weight that is no number", &t);
+        }
+}
+
+static void numbers(void)
+{
+    static const struct { const char *key; int32_t value; } bad[] = {
+        {".block_count", 0},     {".block_count", 513},         {".block_count", -1},           {".embedding_length", 0},           {".embedding_length", INT32_MAX},
+        {".context_length", 0},  {".feed_forward_length", -5},  {".expert_count", 513},         {".attention.key_length", 0},       {".attention.key_length", INT32_MAX},
+        {".expert_used_count", 1}, {".rope.dimension_count", 3}, {".rope.dimension_count", 0},   {".rope.freq_base", 1},             {".attention.value_length", -8},
+        {".rope.scaling.factor", -1},
+    };
+    for (size_t i = 0; i < PN_COUNT(bad); i++) {
+        tiny t = {.arch = "llama", .seed = 1};
+        tiny_string(&t, "general.architecture", "llama");
+        static const struct { const char *key; int32_t value; } good[] = {
+            {".context_length", 64}, {".embedding_length", 32}, {".block_count", 1}, {".feed_forward_length", 40}, {".attention.head_count", 4}, {".attention.head_count_kv", 2},
+            {".attention.layer_norm_rms_epsilon", 0}};
+        for (size_t j = 0; j < PN_COUNT(good); j++)
+            if (strcmp(good[j].key, bad[i].key)) tiny_int(&t, good[j].key, good[j].value);
+        tiny_int(&t, bad[i].key, bad[i].value);
+        tiny_tokens(&t, 8);
+        refused(bad[i].key, &t, bad[i].key + 1);
+    }
+}
+
+int main(void)
+{
+    heads();
+    experts();
+    windows();
+    rotation();
+    vocabularies();
+    pruned_heads();
+    broken_weights();
+    numbers();
+    return pn_done();
+}
