@@ -178,7 +178,8 @@ PINCH_API int32_t pinch_session_n_ctx(const pinch_session *session);
 PINCH_API int32_t pinch_session_position(const pinch_session *session, int32_t seq); /* tokens held by a sequence */
 
 /* Appends tokens to sequence `seq` and computes; afterwards pinch_session_logits() is the last token's row. On failure or abort
- * the sequence is as it was. */
+ * the sequence is as it was, and there are no logits. (This and what follows: a sequence that going back must compute again, and
+ * that cannot be, because the file can no longer be read, is left empty.) */
 PINCH_API pinch_status pinch_session_feed(pinch_session *session, int32_t seq, const pinch_token *tokens, size_t n, pinch_error *err);
 
 /* One row of a batch over several sequences: appended at the end of `seq`. */
@@ -192,12 +193,12 @@ typedef bool (*pinch_row_fn)(void *user, size_t index, const float *logits, int3
 /* Appends any number of rows of any sequences, in order; each gets the bits that it would get alone. */
 PINCH_API pinch_status pinch_session_eval(pinch_session *session, const pinch_row *rows, size_t n, pinch_row_fn fn, void *user, pinch_error *err);
 
-/* Logits [n_vocab] of the last fed row, owned by the session, valid until the next feed or eval; NULL before the first.
+/* Logits [n_vocab] of the last row that wanted them, owned by the session, valid until the next call that computes; NULL: it wanted none.
  * They may be changed in place (samplers do). Ids that a pruned head lacks hold -inf. */
 PINCH_API float *pinch_session_logits(pinch_session *session);
 
 /* Makes sequence `seq` hold exactly `tokens`, keeping what it shares with them and computing the rest (at least the last token, so
- * that logits exist). *reused (may be NULL): how many were not computed. */
+ * that logits exist). *reused (may be NULL): how many were not computed. On failure or abort it holds what both texts share, or nothing. */
 PINCH_API pinch_status pinch_session_sync(pinch_session *session, int32_t seq, const pinch_token *tokens, size_t n, size_t *reused, pinch_error *err);
 /* Goes back to `n` tokens. Where a window no longer holds what is needed, the session replays: exact, slower. */
 PINCH_API pinch_status pinch_session_truncate(pinch_session *session, int32_t seq, int32_t n, pinch_error *err);
@@ -251,7 +252,8 @@ PINCH_API void pinch_sampler_reset(pinch_sampler *sampler); /* forgets the text,
 
 typedef enum pinch_stop { PINCH_STOP_EOS = 0, PINCH_STOP_LENGTH = 1, PINCH_STOP_STRING = 2, PINCH_STOP_ABORT = 3 } pinch_stop;
 
-/* One generated token and the text that became certain with it (whole UTF-8 characters, may be empty). True stops. */
+/* One generated token and the text that became certain with it (whole UTF-8 characters, may be empty). True stops. Token -1: the text
+ * that was still held back when generation ended. */
 typedef bool (*pinch_token_fn)(void *user, pinch_token token, const char *text, size_t n);
 
 typedef struct pinch_generate_options {
@@ -270,8 +272,8 @@ typedef struct pinch_generate_result {
 } pinch_generate_result;
 
 PINCH_API pinch_generate_options pinch_generate_options_default(void);
-/* Samples and feeds until a stop, starting from the current logits, which must be of sequence `seq`. `result` may be NULL. A failure leaves
- * what was generated before it in the sequence. */
+/* Samples and feeds until a stop, starting from the current logits, which must be of sequence `seq` as it is. The last token is shown but not fed:
+ * who goes on feeds it first. `result` may be NULL. A failure leaves what was generated before it in the sequence. */
 PINCH_API pinch_status pinch_generate(pinch_session *session, int32_t seq, pinch_sampler *sampler, const pinch_generate_options *options,
                                       pinch_generate_result *result, pinch_error *err);
 

@@ -3,6 +3,9 @@
 #include "engine/engine.h"
 #include "engine_case.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 static bool same_row(const float *a, const float *b, int32_t n) { return memcmp(a, b, (size_t)n * sizeof *a) == 0; }
 
 /* Logits of the whole prompt under given options; NULL after a failed check. */
@@ -144,6 +147,42 @@ static void stopping(const golden_case *c, pinch_model *m, const float *want)
     }
 }
 
+/* A file that shrinks under a model that was read, not mapped: rows whose embeddings are gone fail, and fail cleanly. */
+static void unreadable(const golden_case *c)
+{
+    enum { LOW = 80, ALL = 200, BACK = 100 };
+    pinch_token text[ALL];
+    for (int i = 0; i < ALL; i++) text[i] = i < LOW ? 10 + i % 30 : 200 + i % 50;
+    size_t size = 0;
+    char *file = case_read(c->path, &size);
+    const int fd = memfd_create(c->name, MFD_CLOEXEC);
+    pinch_model_options mo = pinch_model_options_default();
+    mo.use_mapping = false;
+    pinch_model *m = NULL;
+    pinch_error err = {0};
+    if (!CHECK("model opens from memory", file && fd >= 0 && write(fd, file, size) == (ssize_t)size && !pinch_model_open_fd(&m, fd, c->name, &mo, &err), "%s: %s", c->name, err.message)) return;
+    pinch_session *s = case_session(c, m, 2, 32, 2), *fresh = case_session(c, m, 1, 64, 1);
+    float *want = fresh ? case_logits(c, fresh, text, ALL) : NULL;
+    const off_t cut = (off_t)(m->network.embedding->offset + 100 * pn_network_raw_bytes(&m->network));
+    if (s && want && CHECK("a text is fed", !pinch_session_feed(s, 0, text, ALL, &err), "%s: %s", c->name, err.message)) {
+        CHECK("the file shrinks", ftruncate(fd, cut) == 0, "%s", c->name);
+        CHECK("a feed that meets its end fails", pinch_session_feed(s, 1, text, ALL, &err) == PINCH_ERR_IO, "%s: %s", c->name, err.message);
+        CHECK("and leaves both sequences as they were", pinch_session_position(s, 1) == 0 && pinch_session_position(s, 0) == ALL && !pinch_session_logits(s), "%s", c->name);
+        const bool back = pinch_session_truncate(s, 0, BACK, &err) == PINCH_OK; /* without a ring nothing has to be read */
+        const int32_t at = pinch_session_position(s, 0);
+        CHECK("going back that cannot be computed leaves a sequence empty", at == (back ? BACK : 0), "%s: at %d", c->name, (int)at);
+        CHECK("the file is whole again", pwrite(fd, file, size, 0) == (ssize_t)size, "%s", c->name);
+        CHECK("the text goes on", !pinch_session_feed(s, 0, text + at, (size_t)(ALL - at), &err), "%s: %s", c->name, err.message);
+        expect_last(c, s, want, ALL - 1, "and has the bits that it had");
+    }
+    free(want);
+    free(file);
+    close(fd);
+    pinch_session_close(fresh);
+    pinch_session_close(s);
+    pinch_model_close(m);
+}
+
 static void refusals(const golden_case *c, pinch_model *m)
 {
     pinch_session *s = case_session(c, m, 1, 8, 2);
@@ -195,6 +234,7 @@ int main(void)
             company(&c, m, want);
             going_back(&c, m, want);
             stopping(&c, m, want);
+            unreadable(&c);
             refusals(&c, m);
             barriers(&c, m);
         }

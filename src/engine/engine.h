@@ -44,7 +44,8 @@ struct pinch_session {
     int32_t *out_rows;        /* [n_batch]: rows of the batch whose logits are wanted */
     uint8_t *raw;             /* one embedding row as the file holds it */
     float *full_logits;       /* [n_vocab] for a pruned head; NULL: the run's rows are whole */
-    float *logits;            /* of the last row fed; NULL before */
+    float *logits;            /* of the last row that wanted them; NULL: none since the last call that computed */
+    int32_t logits_seq, logits_length; /* the row's sequence, and how many tokens that held with it */
     char *text;               /* generate: text held back */
     size_t text_capacity;
 };

@@ -67,8 +67,11 @@ static pinch_status hand_out(pinch_session *s, const pinch_row *rows, int32_t n,
         const int32_t m = (int32_t)pn_min64(s->n_out, n_out - done);
         pn_run_head(s->run, s->pool, threads_for(s, m), s->out_rows + done, m);
         for (int32_t i = 0; i < m; i++) {
+            const int32_t row = s->out_rows[done + i];
             s->logits = whole_logits(s, i);
-            if (fn && fn(user, first + (size_t)s->out_rows[done + i], s->logits, s->model->network.n_vocab)) return pn_fail(err, PINCH_ABORTED, "stopped by the caller");
+            s->logits_seq = s->places[row].seq;
+            s->logits_length = s->places[row].position + 1;
+            if (fn && fn(user, first + (size_t)row, s->logits, s->model->network.n_vocab)) return pn_fail(err, PINCH_ABORTED, "stopped by the caller");
         }
     }
     return PINCH_OK;
@@ -90,10 +93,10 @@ static pinch_status replay(pinch_session *s, int32_t seq, int32_t n, pinch_error
     return PINCH_OK;
 }
 
-/* To exactly n tokens; where a ring has lost what n needs, from the start again. */
+/* To exactly n tokens; where a ring has lost what n needs, from the start again. A failed replay may have left fewer than n. */
 static pinch_status go_back(pinch_session *s, int32_t seq, int32_t n, pinch_error *err)
 {
-    pn_state_rewind(s->state, seq, pn_state_can_rewind(s->state, seq, n));
+    if (n < pn_state_length(s->state, seq)) pn_state_rewind(s->state, seq, pn_state_can_rewind(s->state, seq, n));
     return replay(s, seq, n, err);
 }
 
@@ -118,6 +121,7 @@ static bool stop_wanted(const pinch_session *s) { return s->callbacks.abort && s
 
 static pinch_status eval_rows(pinch_session *s, const pinch_row *rows, size_t n, pinch_row_fn fn, void *user, pinch_error *err)
 {
+    if (n) s->logits = NULL;
     for (size_t at = 0; at < n;) {
         if (stop_wanted(s)) return pn_fail(err, PINCH_ABORTED, "stopped by the caller");
         const int32_t m = (int32_t)pn_min64((int64_t)(n - at), s->n_batch);
@@ -149,6 +153,7 @@ pinch_status pinch_session_eval(pinch_session *s, const pinch_row *rows, size_t 
 static pinch_status feed_tokens(pinch_session *s, int32_t seq, const pinch_token *tokens, size_t n, pinch_error *err)
 {
     pinch_row rows[512];
+    if (n) s->logits = NULL;
     const size_t most = s->n_batch < (int32_t)PN_COUNT(rows) ? (size_t)s->n_batch : PN_COUNT(rows);
     for (size_t at = 0; at < n;) {
         const size_t m = n - at < most ? n - at : most;
@@ -199,7 +204,7 @@ pinch_status pinch_session_sync(pinch_session *s, int32_t seq, const pinch_token
     size_t common = 0;
     while (common < most && s->texts[seq].tokens[common] == tokens[common]) common++;
     const int32_t keep = pn_state_can_rewind(s->state, seq, (int32_t)common);
-    /* Not restored on failure: the old text is gone once its tail is overwritten, and what remains is a prefix of both. */
+    /* Not restored on failure: the old text is gone once its tail is overwritten. */
     pn_state_rewind(s->state, seq, keep);
     set_marks(s);
     st = feed_tokens(s, seq, tokens + keep, n - (size_t)keep, err);
@@ -213,6 +218,7 @@ pinch_status pinch_session_copy(pinch_session *s, int32_t from, int32_t to, pinc
     pinch_status st = check_seq(s, from, err);
     if (!st) st = check_seq(s, to, err);
     if (st || from == to) return st;
+    if (s->logits_seq == to) s->logits = NULL;
     pn_state_copy(s->state, from, to);
     memcpy(s->texts[to].tokens, s->texts[from].tokens, (size_t)pn_state_length(s->state, from) * sizeof(pinch_token));
     return PINCH_OK;

@@ -51,19 +51,25 @@ typedef struct output {
     size_t n;
 } output;
 
-/* Start of the first stop string in text, or n; `whole`: it is there in full, else only its beginning at the end. */
+/* Where text ends because of stop strings: before the one that is complete first, whatever the tokens cut, with `whole`; otherwise before the first
+ * place that may yet become one, or at n. */
 static size_t find_stop(const pinch_generate_options *o, const char *text, size_t n, bool *whole)
 {
-    for (size_t at = 0; at < n; at++) {
-        for (size_t i = 0; i < o->n_stops; i++) {
-            const size_t length = strlen(o->stops[i]), rest = n - at;
-            if (length == 0 || memcmp(text + at, o->stops[i], length < rest ? length : rest)) continue;
-            *whole = length <= rest;
-            return at;
+    size_t end = SIZE_MAX, start = n, open = n;
+    for (size_t i = 0; i < o->n_stops; i++) {
+        const size_t length = strlen(o->stops[i]);
+        size_t at = length ? 0 : n;
+        while (at < n && memcmp(text + at, o->stops[i], length < n - at ? length : n - at)) at++;
+        if (at == n) continue;
+        if (at + length > n) {
+            if (at < open) open = at;
+        } else if (at + length < end || (at + length == end && at < start)) {
+            end = at + length;
+            start = at;
         }
     }
-    *whole = false;
-    return n;
+    *whole = end != SIZE_MAX;
+    return *whole ? start : open;
 }
 
 /* Adds a token's bytes; on return `show` bytes of text may be shown. True: a stop string is complete, and nothing after `show` counts. */
@@ -84,6 +90,12 @@ static void output_drop(output *out, size_t n)
     out->n -= n;
 }
 
+static void output_drop_all(output *out)
+{
+    out->n = 0;
+    out->stream = (pn_stream){0};
+}
+
 /* ---- generation --------------------------------------------------------------------------------------------------------------------------- */
 
 pinch_generate_options pinch_generate_options_default(void) { return (pinch_generate_options){.max_tokens = -1}; }
@@ -94,6 +106,14 @@ static pinch_status check_stops(const pinch_generate_options *o, pinch_error *er
         if (strlen(o->stops[i]) > PN_MAX_STOP - 16)
             return pn_fail(err, PINCH_ERR_ARGUMENT, "stop string %zu has %zu bytes; at most %d are allowed", i + 1, strlen(o->stops[i]), PN_MAX_STOP - 16);
     return PINCH_OK;
+}
+
+static pinch_status check_logits(const pinch_session *s, int32_t seq, pinch_error *err)
+{
+    if (!s->logits) return pn_fail(err, PINCH_ERR_ARGUMENT, "generate: feed a token first, there are no logits yet");
+    if (s->logits_seq == seq && s->logits_length == pinch_session_position(s, seq)) return PINCH_OK;
+    return pn_fail(err, PINCH_ERR_ARGUMENT, "generate: the logits at hand follow %d tokens of sequence %d, not the %d of sequence %d; feed its last token", (int)s->logits_length,
+                   (int)s->logits_seq, (int)pinch_session_position(s, seq), (int)seq);
 }
 
 static bool emit(const output *out, pinch_token token, size_t n) { return out->o->on_token && out->o->on_token(out->o->user, token, out->s->text, n); }
@@ -113,22 +133,28 @@ static bool turn(output *out, pinch_sampler *sampler, pinch_generate_result *res
     const bool stopped = output_put(out, *token, &show);
     if (emit(out, *token, show)) {
         result->stop = PINCH_STOP_ABORT;
-        out->n = 0;
+        output_drop_all(out);
         return true;
     }
     if (stopped) {
         result->stop = PINCH_STOP_STRING;
-        out->n = 0;
+        output_drop_all(out);
         return true;
     }
     output_drop(out, show);
     return false;
 }
 
-/* What was held back in case of a stop string or an unfinished character is text after all. */
-static void flush(output *out)
+/* What was held back in case of a stop string or an unfinished character is text after all, unless that character's bytes complete one. */
+static void flush(output *out, pinch_generate_result *result)
 {
+    bool whole;
     out->n += pn_stream_end(&out->stream, out->s->text + out->n);
+    const size_t show = find_stop(out->o, out->s->text, out->n, &whole);
+    if (whole) {
+        out->n = show;
+        result->stop = PINCH_STOP_STRING;
+    }
     if (out->n) emit(out, -1, out->n);
 }
 
@@ -138,10 +164,10 @@ pinch_status pinch_generate(pinch_session *s, int32_t seq, pinch_sampler *sample
     output out = {.s = s, .o = &o};
     pinch_generate_result unwanted;
     if (!result) result = &unwanted;
-    *result = (pinch_generate_result){.stop = PINCH_STOP_LENGTH};
     pinch_status st = check_stops(&o, err);
-    if (!st && !s->logits) st = pn_fail(err, PINCH_ERR_ARGUMENT, "generate: feed a token first, there are no logits yet");
+    if (!st) st = check_logits(s, seq, err);
     if (st) return st;
+    *result = (pinch_generate_result){.stop = PINCH_STOP_LENGTH};
     pinch_token token;
     while (o.max_tokens < 0 || result->n_tokens < o.max_tokens) {
         if (turn(&out, sampler, result, &token)) break;
@@ -154,6 +180,6 @@ pinch_status pinch_generate(pinch_session *s, int32_t seq, pinch_sampler *sample
         result->stop = PINCH_STOP_ABORT;
         st = PINCH_OK;
     }
-    flush(&out);
+    flush(&out, result);
     return st;
 }

@@ -65,7 +65,7 @@ static uint64_t session_other_bytes(const pinch_model *m, const chosen *c)
 {
     const uint64_t texts = (uint64_t)c->n_seq * (uint64_t)c->n_ctx * sizeof(pinch_token);
     const uint64_t full = m->network.logit_ids ? (uint64_t)m->network.n_vocab * sizeof(float) : 0;
-    return texts + full + (uint64_t)c->n_batch * (sizeof(pn_place) + sizeof(int32_t)) + pn_network_raw_bytes(&m->network) + m->longest_piece + PN_MAX_STOP;
+    return texts + full + (uint64_t)c->n_batch * (sizeof(pn_place) + sizeof(int32_t)) + pn_network_raw_bytes(&m->network) + 2 * (m->longest_piece + PN_MAX_STOP);
 }
 
 static bool count(const pinch_model *m, const chosen *c, pinch_memory_plan *p)
