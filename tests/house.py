@@ -32,7 +32,7 @@ PUBLIC = {"sched": {"pool.h"}, "kernels": {"kernels.h", "kernels.def", "prove.h"
 OPEN_ROOMS = {"base"}
 
 WARN = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"]
-C11 = ["-std=c11", "-D_GNU_SOURCE", "-DPINCH_BUILD", "-Iinclude", "-Isrc", *WARN]
+C11 = ["-std=c11", "-O2", "-D_GNU_SOURCE", "-DPINCH_BUILD", "-Iinclude", "-Isrc", *WARN]
 MAX_FILE, MAX_FUNCTION = 1000, 70
 
 # What no library room may call: it ends the process, prints, installs handlers, or depends on the locale or on the system's libm.
