@@ -118,59 +118,60 @@ static void tile_1(const uint8_t *w, const uint8_t *x, int64_t k, float *y)
 
 /* ---- 8 rows x 4 columns ---- */
 
-/* 16 columns: a, b, c hold vectors 5, 6, 7, r the raw ones; all are replaced by the next ones while they are spent. LAST: the activations'
- * last use. */
+/* 16 columns: s, t hold vectors 0, 1, r the raw ones; both are replaced by the next ones. LAST: the activations' last use. */
 #define GROUP_4(from, off, LAST)       \
     do {                               \
-        DOT_COLUMNS(sum, 1, a, v, 2);  \
-        TOP_5(s, r[4]);                \
-        V_LDR(r[4], from, (off) + 64); \
-        DOT_COLUMNS(sum, 0, b, v, 3);  \
-        TOP_5(t, r[3]);                \
-        V_LDR(r[3], from, (off) + 48); \
-        DOT_COLUMNS(sum, 1, c, v, 3);  \
-        DOT_COLUMNS(sum, 0, s, v, 2);  \
-        TOP_5(s, r[0]);                \
-        V_LDR(r[0], from, off);        \
-        V_SHL(b, r[4], 2);             \
-        V_SHL(c, r[4], 3);             \
-        DOT_COLUMNS(sum, 1, t, v, 1);  \
-        TOP_5(t, r[1]);                \
-        V_LDR(r[1], from, (off) + 16); \
-        V_SHL(a, r[3], 2);             \
-        V_SLI(c, r[3], 4);             \
+        uint8x16_t a, b, c;            \
         DOT_COLUMNS(sum, 0, s, v, 0);  \
+        V_SHL(a, r[3], 2);             \
         TOP_5(s, r[2]);                \
-        V_LDR(r[2], from, (off) + 32); \
-        V_SLI(a, r[0], 5);             \
         DOT_COLUMNS(sum, 1, t, v, 0);  \
-        V_SLI(b, r[1], 5);             \
+        V_SLI(a, r[0], 5);             \
+        TOP_5(t, r[3]);                \
+        V_LDR(r[0], from, off);        \
+        DOT_COLUMNS(sum, 0, s, v, 1);  \
         TOP_5(a, a);                   \
-        LAST;                          \
+        V_SHL(b, r[4], 2);             \
+        DOT_COLUMNS(sum, 1, t, v, 1);  \
+        TOP_5(s, r[4]);                \
+        V_SHL(c, r[4], 3);             \
+        V_LDR(r[4], from, (off) + 64); \
+        DOT_COLUMNS(sum, 1, a, v, 2);  \
+        V_SLI(b, r[1], 5);             \
+        V_LDR(r[1], from, (off) + 16); \
+        V_SLI(c, r[3], 4);             \
+        V_LDR(r[3], from, (off) + 48); \
+        DOT_COLUMNS(sum, 0, s, v, 2);  \
         TOP_5(b, b);                   \
         V_SLI(c, r[2], 5);             \
+        V_LDR(r[2], from, (off) + 32); \
+        TOP_5(s, r[0]);                \
+        DOT_COLUMNS(sum, 0, b, v, 3);  \
+        TOP_5(t, r[1]);                \
+        LAST;                          \
     } while (0)
 
 static void tile_4(const uint8_t *w, const uint8_t *const x[TILE_COLS], int64_t k, float *out)
 {
     const uint8x16_t five_bits = vdupq_n_u8(0xf8);
-    uint8x16_t r[5], v0, v1, v2, v3, a, b, c, s, t, halves;
+    uint8x16_t r[5], v0, v1, v2, v3, s, t, halves;
     DOT_VARIABLES(int32x4_t, sum, 16, 17, 18, 19, 20, 21, 22, 23);
     DOT_VARIABLES(float32x4_t, y, 24, 25, 26, 27, 28, 29, 30, 31);
     float32x4_t d0, d1;
     const uint8_t *row[4] = {x[0], x[1], x[2], x[3]};
     DOT_ZERO_8(y);
     LOAD_5(r, w, CODES);
-    UNPACK_3(a, b, c, r);
+    TOP_5(s, r[0]);
+    TOP_5(t, r[1]);
     DOT_LOAD_4(v, row, 0);
     for (int64_t left = k / 32; left > 0; left--) {
         const uint8_t *nw = dot_next(w, left, BLOCK_BYTES);
         const int64_t step = dot_step(left, sizeof(pn_act32));
         const uint8_t *next[4] = {row[0] + step, row[1] + step, row[2] + step, row[3] + step};
         DOT_ZERO_8(sum);
-        GROUP_4(w, CODES + GROUP_BYTES, DOT_COLUMNS_RELOAD(sum, 0, s, v, 1, row, 16));
+        GROUP_4(w, CODES + GROUP_BYTES, DOT_COLUMNS_RELOAD(sum, 1, c, v, 3, row, 16));
         V_LDR(halves, w, 0);
-        GROUP_4(nw, CODES, DOT_COLUMNS_RELOAD(sum, 0, s, v, 1, next, 0));
+        GROUP_4(nw, CODES, DOT_COLUMNS_RELOAD(sum, 1, c, v, 3, next, 0));
         V_FCVTL(d0, halves);
         V_FCVTL2(d1, halves);
         DOT_SCALE_2(y, sum, 0, 1, d0, d1, row[0], row[1], V_SCVTF_8);

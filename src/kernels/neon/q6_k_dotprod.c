@@ -142,36 +142,31 @@ static void tile_1(const uint8_t *w, const uint8_t *x, int64_t k, float *y)
     V_MLA_4S(sum##e##h, dot##e##h, t)
 
 /* Half h of the sub-block, in a[4]; the next half, raw in r[3], is unpacked in its place; the next but one is loaded. Meanwhile the sums of
- * the other half are weighted with its scales t. LAST: the activations' last use. */
-#define HALF(h, other, t, from, off, LAST)        \
+ * the other half are weighted with its scales t. LAST: the activations' last use. SCALES_0, SCALES_1: work on scales. */
+#define HALF(h, other, t, from, off, LAST, SCALES_0, SCALES_1) \
     do {                                   \
+        SCALES_0;                          \
         DOT_COLUMNS(dot, h, a[1], v, 1);   \
         SIGNED_6(a[1], r[1]);              \
         WEIGH_2(other, 0, 1, t);           \
         DOT_COLUMNS(dot, h, a[0], v, 0);   \
         SIGNED_6(a[0], r[0]);              \
         WEIGH_2(other, 2, 3, t);           \
+        SCALES_1;                          \
         DOT_COLUMNS(dot, h, a[2], v, 2);   \
         SIGNED_6(a[2], r[2]);              \
         V_SLI(r[2], r[1], 2);              \
         V_LDR(r[1], from, (off) + 16);     \
+        V_ZERO(dot##0##other);             \
         LAST;                              \
         V_SLI(r[2], r[0], 4);              \
         V_LDR(r[0], from, off);            \
-        DOT_ZERO_4(dot, other);                  \
+        V_ZERO(dot##1##other);             \
+        V_ZERO(dot##2##other);             \
+        V_ZERO(dot##3##other);             \
         V_SHL(a[3], r[2], 2);              \
         V_LDR(r[2], from, (off) + 32);     \
     } while (0)
-
-#define HALF_0(t, from, off) HALF(0, 1, t, from, off, DOT_COLUMNS(dot, 0, a[3], v, 3))
-#define HALF_1(t, from, off, rows, x_off) HALF(1, 0, t, from, off, DOT_COLUMNS_RELOAD(dot, 1, a[3], v, 3, rows, x_off))
-
-/* Scales of halves 0 and 1 from 8 bytes. */
-#define SCALES_OF(t_0, t_1, p)  \
-    V_LDR_D(t_0, p, SCALES);    \
-    V_SXTL_8H(t_0, t_0);        \
-    V_SXTL2_4S(t_1, t_0);       \
-    V_SXTL_4S(t_0, t_0)
 
 /* y = fma(float(I), d*da, y), halves 0 and 1 */
 static inline void finish_column(float *y, int32x4_t i0, int32x4_t i1, float32x4_t d0, float32x4_t d1, const uint8_t *da)
@@ -185,42 +180,43 @@ static inline void finish_column(float *y, int32x4_t i0, int32x4_t i1, float32x4
 static void tile_4(const uint8_t *w, const uint8_t *const x[TILE_COLS], int64_t k, float *y)
 {
     const uint8x16_t six_bits = vdupq_n_u8(0xfc);
-    DOT_VARIABLES(int32x4_t, dot, 16, 17, 18, 19, 20, 21, 22, 23);
-    DOT_VARIABLES(int32x4_t, sum, 24, 25, 26, 27, 28, 29, 30, 31);
-    uint8x16_t a[4], r[3], v0, v1, v2, v3, halves;
-    int32x4_t t0, t1;
-    float32x4_t d0, d1;
     const uint8_t *row[4] = {x[0], x[1], x[2], x[3]};
     memset(y, 0, TILE_COLS * TILE_ROWS * sizeof *y);
-    LOAD_3(r, w, CODES);
-    UNPACK(a, r);
-    LOAD_3(r, w, CODES + 48);
-    DOT_LOAD_4(v, row, 0);
-    DOT_ZERO_8(dot);
-    V_ZERO(t1);
-    for (int64_t left = k / 256; left > 0; left--) {
-        const uint8_t *nw = dot_next(w, left, BLOCK_BYTES), *codes = w + CODES;
-        const int64_t step = dot_step(left, sizeof(pn_act256)) - 240;
+    for (int64_t b = 0; b < k / 256; b++, w += BLOCK_BYTES) {
+        DOT_VARIABLES(int32x4_t, dot, 16, 17, 18, 19, 20, 21, 22, 23);
+        DOT_VARIABLES(int32x4_t, sum, 24, 25, 26, 27, 28, 29, 30, 31);
+        uint8x16_t a[4], r[3], v0, v1, v2, v3, halves;
+        int32x4_t t0, t1, t;
+        float32x4_t d0, d1;
+        const uint8_t *codes = w + CODES, *scales = w + SCALES;
+        LOAD_3(r, codes, 0);
+        UNPACK(a, r);
+        LOAD_3(r, codes, 48);
+        DOT_LOAD_4(v, row, 0);
+        DOT_ZERO_8(dot);
         DOT_ZERO_8(sum);
-        for (int j = 0; j < 16; j++) {
-            const uint8_t *ahead = j < 15 ? codes + SUB_BYTES : nw + CODES;
-            for (int c = 0; c < 4; c++) row[c] += j < 15 ? 16 : step;
-            HALF_0(t1, ahead, 0);
-            SCALES_OF(t0, t1, w + 8 * j);
-            HALF_1(t0, ahead, 48, row, 0);
+        V_ZERO(t1);
+        for (int left = 16; left > 0; left--) { /* the last one loads ahead what is not used */
+            const uint8_t *ahead = dot_next(codes, left, SUB_BYTES);
+            HALF(0, 1, t1, ahead, 0, DOT_COLUMNS(dot, 0, a[3], v, 3), V_LDR_D(t, scales, 0), V_SXTL_8H(t, t));
+            HALF(1, 0, t0, ahead, 48, DOT_COLUMNS_RELOAD(dot, 1, a[3], v, 3, row, 16), V_SXTL_4S(t0, t), V_SXTL2_4S(t1, t));
             codes = ahead;
+            scales += 8;
+            V_ADVANCE(row[0], 16);
+            V_ADVANCE(row[1], 16);
+            V_ADVANCE(row[2], 16);
+            V_ADVANCE(row[3], 16);
         }
         V_LDR(halves, w, 0);
         WEIGH_2(1, 0, 1, t1);
         WEIGH_2(1, 2, 3, t1);
-        DOT_ZERO_4(dot, 1);
         V_FCVTL(d0, halves);
         V_FCVTL2(d1, halves);
-        finish_column(y + 0, sum00, sum01, d0, d1, row[0] - step + (X_D - 240));
-        finish_column(y + 8, sum10, sum11, d0, d1, row[1] - step + (X_D - 240));
-        finish_column(y + 16, sum20, sum21, d0, d1, row[2] - step + (X_D - 240));
-        finish_column(y + 24, sum30, sum31, d0, d1, row[3] - step + (X_D - 240));
-        w = nw;
+        finish_column(y, sum00, sum01, d0, d1, row[0] + (X_D - 256));
+        finish_column(y + 8, sum10, sum11, d0, d1, row[1] + (X_D - 256));
+        finish_column(y + 16, sum20, sum21, d0, d1, row[2] + (X_D - 256));
+        finish_column(y + 24, sum30, sum31, d0, d1, row[3] + (X_D - 256));
+        for (int c = 0; c < 4; c++) row[c] += sizeof(pn_act256) - 256;
     }
 }
 
