@@ -16,22 +16,24 @@ static inline int64_t dot_step(int64_t left, int64_t step) { return step & -(int
 static inline const uint8_t *dot_next(const uint8_t *p, int64_t left, int64_t step) { return p + dot_step(left, step); }
 
 /* ---- nibbles: the vector for columns of quads 2p (low nibbles) and 2p+1 (high ones) is a "pair" ----
- * The unpacked pair meets the activations; of the next one, raw, low and high parts are taken; the next but one is loaded. LOW and HIGH
- * are the format's unpacking. `fill_1`, `fill_2`: work that hides the latency of sdot. */
-#define DOT_PAIR(sum, low, high, x, lane, raw, later, from, off, LOW, HIGH, fill_1, fill_2) \
-    do {                                                                                   \
-        V_SDOT((sum)[0], (low)[0], x, lane);                                               \
-        V_LDR((later)[0], from, off);                                                      \
-        V_SDOT((sum)[1], (low)[1], x, lane);                                               \
-        V_LDR((later)[1], from, (off) + 16);                                               \
-        LOW((low)[0], (raw)[0]);                                                           \
-        LOW((low)[1], (raw)[1]);                                                           \
-        fill_1;                                                                            \
-        V_SDOT((sum)[0], (high)[0], x, (lane) + 1);                                        \
-        V_SDOT((sum)[1], (high)[1], x, (lane) + 1);                                        \
-        HIGH((high)[0], (raw)[0]);                                                         \
-        HIGH((high)[1], (raw)[1]);                                                         \
-        fill_2;                                                                            \
+ * The unpacked pair meets the activations; of the next one, raw, low and high parts are taken; the next but one is loaded into `later`. LOW and
+ * HIGH are the format's unpacking. sdot, something small, unpacking: so the modelled A55 is never idle and sums have their four cycles;
+ * `slot_0`, `slot_1` are loads or half-width operations, `last` anything. sum: names, pasted. */
+#define DOT_PAIR(sum, low, high, x, lane, raw, later, from, off, LOW, HIGH, slot_0, slot_1, last) \
+    do {                                              \
+        V_SDOT(sum##0, (low)[0], x, lane);            \
+        V_LDR((later)[0], from, off);                 \
+        LOW((low)[0], (raw)[0]);                      \
+        V_SDOT(sum##1, (low)[1], x, lane);            \
+        V_LDR((later)[1], from, (off) + 16);          \
+        LOW((low)[1], (raw)[1]);                      \
+        V_SDOT(sum##0, (high)[0], x, (lane) + 1);     \
+        slot_0;                                       \
+        HIGH((high)[0], (raw)[0]);                    \
+        V_SDOT(sum##1, (high)[1], x, (lane) + 1);     \
+        slot_1;                                       \
+        HIGH((high)[1], (raw)[1]);                    \
+        last;                                         \
     } while (0)
 
 /* ---- 8 rows x 4 columns. Names are pasted: i##c##h is the vector of column c, half h; x##c the activations of column c. ---- */

@@ -44,52 +44,72 @@ static inline void nibbles_pack(uint8_t *dst, const tile_codes *t, bool minima)
         else V_SCVTF_16(d, a);           \
     } while (0)
 
-/* The float work of a block is done inside the next one. */
+#define NIBBLES_NOTHING (void)0
+
+/* The block at w, x; its dots go to `sum`. The float work of the block before, whose dots are in `before`, is done meanwhile, and `before` made
+ * ready for the next block, which lies at next_w, next_x. */
+#define NIBBLES_BLOCK(sum, before, next_w, next_x)                                                                                      \
+    do {                                                                                                                                \
+        const uint8_t *nw = next_w, *nx = next_x;                                                                                       \
+        DOT_PAIR(sum, low, high, v0, 0, r, s, w, 64, NIBBLES_LOW, NIBBLES_HIGH, V_LDR(v1, x, 16), V_LDR(halves, w, -16),                \
+                 NIBBLES_CONVERT(f0, before##0); NIBBLES_CONVERT(f1, before##1));                                                       \
+        DOT_PAIR(sum, low, high, v0, 2, s, r, w, 96, NIBBLES_LOW, NIBBLES_HIGH, if (minima) V_LDR(offsets, w, -32), V_LDR(v0, nx, 0),    \
+                 V_FMLA(y0, f0, d0); V_FMLA(y1, f1, d1));                                                                               \
+        DOT_PAIR(sum, low, high, v1, 0, r, s, nw, 0, NIBBLES_LOW, NIBBLES_HIGH, V_FCVTL(d0, halves), V_FCVTL2(d1, halves),              \
+                 if (minima) V_FMLA_LANE(y0, m0, xs, 1); if (minima) V_FMLA_LANE(y1, m1, xs, 1));                                       \
+        V_LDR(xs, x, NIBBLES_X_SCALES);                                                                                                 \
+        if (minima) V_FCVTL(m0, offsets);                                                                                               \
+        if (minima) V_FCVTL2(m1, offsets);                                                                                              \
+        DOT_PAIR(sum, low, high, v1, 2, s, r, nw, 32, NIBBLES_LOW, NIBBLES_HIGH, V_ZERO(before##0), V_ZERO(before##1),                   \
+                 V_FMUL_LANE(d0, d0, xs, 0); V_FMUL_LANE(d1, d1, xs, 0));                                                               \
+        w = nw;                                                                                                                         \
+        x = nx;                                                                                                                         \
+    } while (0)
+
 static inline __attribute__((always_inline)) void nibbles_tile_1(const uint8_t *w, const uint8_t *x, int64_t k, float *y, bool minima)
 {
     const int64_t block_bytes = nibbles_bytes(minima);
     const uint8x16_t mask = vdupq_n_u8(minima ? 15 : 0xf0);
     const float32x4_t zero = vdupq_n_f32(0);
-    uint8x16_t low[2], high[2], r[2], s[2], x0, x1, halves, offsets;
-    int32x4_t sum[2];
-    float32x4_t y0 = zero, y1 = zero, f0 = zero, f1 = zero, d0 = zero, d1 = zero, m0 = zero, m1 = zero, xs = zero, previous = zero;
+    PIN_VARIABLE(int32x4_t, p0, 16);
+    PIN_VARIABLE(int32x4_t, p1, 17);
+    PIN_VARIABLE(int32x4_t, q0, 18);
+    PIN_VARIABLE(int32x4_t, q1, 19);
+    uint8x16_t low[2], high[2], r[2], s[2], v0, v1, halves, offsets;
+    float32x4_t y0 = zero, y1 = zero, f0, f1, d0 = zero, d1 = zero, m0 = zero, m1 = zero, xs = zero;
     w += nibbles_codes(minima);
     V_LDR(s[0], w, 0);
     V_LDR(s[1], w, 16);
     V_LDR(r[0], w, 32);
     V_LDR(r[1], w, 48);
-    V_LDR(x0, x, 0);
+    V_LDR(v0, x, 0);
+    V_ZERO(p0);
+    V_ZERO(p1);
+    V_ZERO(q0);
+    V_ZERO(q1);
     NIBBLES_LOW(low[0], s[0]);
     NIBBLES_LOW(low[1], s[1]);
     NIBBLES_HIGH(high[0], s[0]);
     NIBBLES_HIGH(high[1], s[1]);
-    for (int64_t left = k / 32; left > 0; left--) {
-        const uint8_t *nw = dot_next(w, left, block_bytes), *nx = dot_next(x, left, sizeof(pn_act32));
-        V_ZERO(sum[0]);
-        V_ZERO(sum[1]);
-        DOT_PAIR(sum, low, high, x0, 0, r, s, w, 64, NIBBLES_LOW, NIBBLES_HIGH, V_LDR(x1, x, 16), V_FMLA(y0, f0, d0); V_FMLA(y1, f1, d1));
-        DOT_PAIR(sum, low, high, x0, 2, s, r, w, 96, NIBBLES_LOW, NIBBLES_HIGH, V_LDR(halves, w, -16), V_LDR(x0, nx, 0); V_LDR(xs, x, NIBBLES_X_SCALES));
-        if (minima) {
-            V_FMLA_LANE(y0, m0, previous, 1);
-            V_FMLA_LANE(y1, m1, previous, 1);
-            V_LDR(offsets, w, -32);
-            previous = xs;
-        }
-        DOT_PAIR(sum, low, high, x1, 0, r, s, nw, 0, NIBBLES_LOW, NIBBLES_HIGH, V_FCVTL(d0, halves), V_FCVTL2(d1, halves));
-        if (minima) {
-            V_FCVTL(m0, offsets);
-            V_FCVTL2(m1, offsets);
-        }
-        DOT_PAIR(sum, low, high, x1, 2, s, r, nw, 32, NIBBLES_LOW, NIBBLES_HIGH, V_FMUL_LANE(d0, d0, xs, 0), V_FMUL_LANE(d1, d1, xs, 0));
-        NIBBLES_CONVERT(f0, sum[0]);
-        NIBBLES_CONVERT(f1, sum[1]);
-        w = nw;
-        x = nx;
+    int64_t left = k / 32;
+    for (; left >= 2; left -= 2) {
+        NIBBLES_BLOCK(p, q, w + block_bytes, x + sizeof(pn_act32));
+        NIBBLES_BLOCK(q, p, dot_next(w, left - 1, block_bytes), dot_next(x, left - 1, sizeof(pn_act32)));
     }
-    y0 = vfmaq_f32(y0, f0, d0);
-    y1 = vfmaq_f32(y1, f1, d1);
-    vst1q_f32(y, minima ? vfmaq_laneq_f32(y0, m0, previous, 1) : y0);
-    vst1q_f32(y + 4, minima ? vfmaq_laneq_f32(y1, m1, previous, 1) : y1);
+    if (left) {
+        NIBBLES_BLOCK(p, q, w, x);
+        NIBBLES_CONVERT(f0, p0);
+        NIBBLES_CONVERT(f1, p1);
+    } else {
+        NIBBLES_CONVERT(f0, q0);
+        NIBBLES_CONVERT(f1, q1);
+    }
+    V_FMLA(y0, f0, d0);
+    V_FMLA(y1, f1, d1);
+    if (minima) V_FMLA_LANE(y0, m0, xs, 1);
+    if (minima) V_FMLA_LANE(y1, m1, xs, 1);
+    vst1q_f32(y, y0);
+    vst1q_f32(y + 4, y1);
 }
 
 static inline __attribute__((always_inline)) void nibbles_tile_4(const uint8_t *w, const uint8_t *const x[TILE_COLS], int64_t k, float *out, bool minima)

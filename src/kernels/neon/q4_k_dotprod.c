@@ -29,20 +29,20 @@ static inline uint8x16_t scale_index(int j) { return vreinterpretq_u8_u32(vaddq_
 #define LOW(d, raw) V_AND(d, raw, four_bits)
 #define HIGH(d, raw) V_USHR(d, raw, 4)
 
-/* Sub-block j from the pairs at CODES + 128*j of w; its dots go to `sum`. `work_*` belong to sub-block j - 1. */
-#define SUB(j, sum, from, from_off, x_from, x_off, v1_off, work_0, work_1, work_2, work_3)                                       \
-    V_ZERO((sum)[0]);                                                                                                           \
-    V_ZERO((sum)[1]);                                                                                                           \
-    DOT_PAIR(sum, low, high, v0, 0, r, s, w, CODES + SUB_BYTES * (j) + 64, LOW, HIGH, V_LDR(v1, x0, v1_off), work_0);             \
-    DOT_PAIR(sum, low, high, v0, 2, s, r, w, CODES + SUB_BYTES * (j) + 96, LOW, HIGH, work_1, V_LDR(v0, x_from, x_off));       \
-    DOT_PAIR(sum, low, high, v1, 0, r, s, from, from_off, LOW, HIGH, (void)0, work_2);                                          \
-    DOT_PAIR(sum, low, high, v1, 2, s, r, from, (from_off) + 32, LOW, HIGH, (void)0, work_3)
-
+#define NOTHING (void)0
 #define SCALE(t, j, h) V_TBL(t, scale[2 * (h) + (j) / 4], index[(j) % 4])
-/* A sub-block inside the super-block: the one before it is weighted meanwhile. */
-#define INNER(j, sum, before)                                                                                            \
-    SUB(j, sum, w, CODES + SUB_BYTES * ((j) + 1), x0, 32 * ((j) + 1), 32 * (j) + 16, SCALE(t0, (j) - 1, 0), SCALE(t1, (j) - 1, 1), \
-        V_MLA_4S(i00, (before)[0], t0), V_MLA_4S(i01, (before)[1], t1))
+
+/* Sub-block j; its dots go to `sum`. Sub-block j - 1, whose dots are in `before`, is weighted meanwhile, and `before` made ready for j + 1.
+ * What comes after lies at from + from_off and x_from + x_off. */
+#define SUB(j, sum, before, from, from_off, x_from, x_off, weigh_0, weigh_1)                                                          \
+    DOT_PAIR(sum, low, high, v0, 0, r, s, w, CODES + SUB_BYTES * (j) + 64, LOW, HIGH, V_LDR(v1, x0, 32 * (j) + 16), NOTHING, SCALE(t0, ((j) + 7) % 8, 0)); \
+    DOT_PAIR(sum, low, high, v0, 2, s, r, w, CODES + SUB_BYTES * (j) + 96, LOW, HIGH, SCALE(t1, ((j) + 7) % 8, 1), V_LDR(v0, x_from, x_off), weigh_0);   \
+    DOT_PAIR(sum, low, high, v1, 0, r, s, from, from_off, LOW, HIGH, NOTHING, NOTHING, weigh_1);                                       \
+    DOT_PAIR(sum, low, high, v1, 2, s, r, from, (from_off) + 32, LOW, HIGH, V_ZERO(before##0), V_ZERO(before##1), NOTHING)
+/* One with another before it, one with another behind it. */
+#define WEIGHING(j, sum, before, from, from_off, x_from, x_off) \
+    SUB(j, sum, before, from, from_off, x_from, x_off, V_MLA_4S(i00, before##0, t0), V_MLA_4S(i01, before##1, t1))
+#define INNER(j, sum, before) WEIGHING(j, sum, before, w, CODES + SUB_BYTES * ((j) + 1), x0, 32 * ((j) + 1))
 
 /* The end of a super-block, y = fma(fma(-dmin, float(M), d*float(I)), da, y): M from the sums of 32 activations, bsum32 = 128*hi + lo. A step
  * is written for one column c; EACH does it for one or for two columns, which then hide each other's latency. */
@@ -108,8 +108,12 @@ static inline uint8x16_t scale_index(int j) { return vreinterpretq_u8_u32(vaddq_
 static void tile_1(const uint8_t *w, const uint8_t *x0, int64_t k, float *y)
 {
     const uint8x16_t four_bits = vdupq_n_u8(15), index[4] = {scale_index(0), scale_index(1), scale_index(2), scale_index(3)};
+    PIN_VARIABLE(int32x4_t, p0, 16);
+    PIN_VARIABLE(int32x4_t, p1, 17);
+    PIN_VARIABLE(int32x4_t, q0, 18);
+    PIN_VARIABLE(int32x4_t, q1, 19);
     uint8x16_t low[2], high[2], r[2], s[2], v0, v1, scale[4], min[4], t0, t1;
-    int32x4_t p[2], q[2], i00, i01;
+    int32x4_t i00, i01;
     float32x4_t d[4], y00 = vdupq_n_f32(0), y01 = y00;
     V_LDR(s[0], w, CODES);
     V_LDR(s[1], w, CODES + 16);
@@ -120,25 +124,27 @@ static void tile_1(const uint8_t *w, const uint8_t *x0, int64_t k, float *y)
     LOW(low[1], s[1]);
     HIGH(high[0], s[0]);
     HIGH(high[1], s[1]);
+    V_ZERO(p0);
+    V_ZERO(p1);
     for (int64_t left = k / 256; left > 0; left--) {
         const uint8_t *nw = dot_next(w, left, BLOCK_BYTES), *nx = dot_next(x0, left, sizeof(pn_act256));
         UNPACK_SCALES(scale, w);
         V_ZERO(i00);
         V_ZERO(i01);
-        SUB(0, p, w, CODES + SUB_BYTES, x0, 32, 16, (void)0, (void)0, (void)0, (void)0);
+        SUB(0, p, q, w, CODES + SUB_BYTES, x0, 32, NOTHING, NOTHING);
         INNER(1, q, p);
         INNER(2, p, q);
         INNER(3, q, p);
         INNER(4, p, q);
         INNER(5, q, p);
         INNER(6, p, q);
-        SUB(7, q, nw, CODES, nx, 0, 240, SCALE(t0, 6, 0), SCALE(t1, 6, 1), V_MLA_4S(i00, p[0], t0), V_MLA_4S(i01, p[1], t1));
+        WEIGHING(7, q, p, nw, CODES, nx, 0);
         SCALE(t0, 7, 0);
         SCALE(t1, 7, 1);
         UNPACK_MINIMA(min, w);
         UNPACK_D(d, w);
-        V_MLA_4S(i00, q[0], t0);
-        V_MLA_4S(i01, q[1], t1);
+        V_MLA_4S(i00, q0, t0);
+        V_MLA_4S(i01, q1, t1);
         END_OF_BLOCK(ONE_COLUMN);
         w = nw;
         x0 = nx;
