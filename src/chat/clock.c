@@ -117,7 +117,11 @@ static bool expand(render *st, buffer *b, const char *format, size_t n, const st
             continue;
         }
         const char *word = find_word(t, format[at], room);
-        if (!word) return pn_j_fail(st, "strftime does not know '%%%c'", format[at]);
+        if (!word) { /* what no conversion is prints as it stands */
+            size_t length_as_it_is = flag ? 3 : 2;
+            if (!pn_j_put(st, b, format + at + 1 - length_as_it_is, length_as_it_is)) return false;
+            continue;
+        }
         bool shorthand = level == 0 && word[0] == '%' && word[1];
         if (!(shorthand ? expand(st, b, word, strlen(word), t, 1) : pn_j_put_cstr(st, b, word))) return false;
     }

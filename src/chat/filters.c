@@ -270,7 +270,7 @@ const filter_table pn_j_number_filters = {rows, PN_COUNT(rows)};
 
 const builtin *pn_j_filter(const char *name_of, size_t n)
 {
-    static const filter_table *const tables[] = {&pn_j_number_filters, &pn_j_text_filters, &pn_j_markup_filters, &pn_j_sequence_filters, &pn_j_lazy_filters, &pn_j_order_filters};
+    static const filter_table *const tables[] = {&pn_j_number_filters, &pn_j_text_filters, &pn_j_markup_filters, &pn_j_sequence_filters, &pn_j_lazy_filters, &pn_j_order_filters, &pn_j_wrap_filters};
     for (size_t t = 0; t < PN_COUNT(tables); t++) {
         for (size_t i = 0; i < tables[t]->n; i++) {
             if (strlen(tables[t]->rows[i].name) == n && !memcmp(tables[t]->rows[i].name, name_of, n)) return &tables[t]->rows[i];

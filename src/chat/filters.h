@@ -5,7 +5,7 @@
 #include "chat/texts.h"
 
 typedef struct filter_table { const builtin *rows; size_t n; } filter_table;
-extern const filter_table pn_j_text_filters, pn_j_markup_filters, pn_j_sequence_filters, pn_j_lazy_filters, pn_j_order_filters, pn_j_number_filters;
+extern const filter_table pn_j_text_filters, pn_j_markup_filters, pn_j_sequence_filters, pn_j_lazy_filters, pn_j_order_filters, pn_j_number_filters, pn_j_wrap_filters;
 
 /* item.attribute by a path such as "a.0.b" or a number; `otherwise` (may be NULL) stands for what is undefined. */
 bool pn_j_path(render *st, const value *item, const value *path, const value *otherwise, value *out);

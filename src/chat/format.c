@@ -178,7 +178,7 @@ static bool percent_field(render *st, percent *p, buffer *b)
     if (p->at < p->t->n && p->t->data[p->at] == '%') return p->at++, pn_j_put(st, b, "%", 1);
     if (keyed && !keyed_argument(st, p, &v)) return false;
     if (!read_flags(st, p, &spec)) return false;
-    while (p->at < p->t->n && strchr("hlL", p->t->data[p->at]) && p->t->data[p->at]) p->at++;
+    if (p->at < p->t->n && p->t->data[p->at] && strchr("hlL", p->t->data[p->at])) p->at++;
     if (p->at >= p->t->n) return pn_j_fail(st, "an incomplete format string");
     spec.type = p->t->data[p->at++];
     if (!spec.type || !strchr("sradiuoxXeEfFgGc", spec.type)) return pn_j_fail(st, "an unknown conversion '%%%c'", spec.type);

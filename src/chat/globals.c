@@ -26,6 +26,8 @@ static bool fill_dict(render *st, dict *d, const arguments *args)
         for (size_t i = 0; i < from->n; i++) {
             if (!pn_j_dict_set(st, d, from->keys[i], from->values[i])) return false;
         }
+    } else if (args->n && args->items[0].kind == V_UNDEFINED) {
+        return pn_j_undefined_error(st, &args->items[0]);
     } else if (args->n) {
         if (!pn_j_iter(st, &args->items[0], &it)) return false;
         while ((more = pn_j_next(st, &it, &item)) > 0) {

@@ -88,6 +88,7 @@ static size_t tag_end(const lexer *l, size_t at, const char *end, bool trim_newl
 static bool skip_comment(lexer *l, size_t begin)
 {
     size_t at = begin + 2 + (sign_at(l, begin + 2) != 0);
+    if (at == l->n) return advance(l, at), true; /* nothing behind it: the reference lets it pass */
     for (; at < l->n; at++) {
         size_t length = tag_end(l, at, "#}", true);
         if (!length) continue;
@@ -117,6 +118,7 @@ static bool read_raw(lexer *l, token *out)
 {
     size_t start = l->at;
     l->line_starting = l->source[start - 1] == '\n';
+    if (start == l->n) return start_token(l, out, T_DATA), true; /* nothing behind it, as with comments */
     for (size_t at = start; at + 1 < l->n; at++) {
         if (l->source[at] != '{' || l->source[at + 1] != '%') continue;
         char sign = sign_at(l, at + 2);

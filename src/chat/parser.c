@@ -199,7 +199,7 @@ static node *parse_primary(parser *p, bool with_namespace)
     case T_INTEGER:
     case T_FLOAT: return pn_j_advance(p) ? constant(p, &at, at.constant) : NULL;
     case T_LPAREN:
-        if (pn_j_advance(p)) inner = pn_j_tuple(p, TUPLE_PARENTHESES, NULL);
+        if (pn_j_advance(p)) inner = pn_j_tuple(p, TUPLE_PARENTHESES);
         return inner && pn_j_expect(p, T_RPAREN, "')'") ? inner : NULL;
     case T_LBRACKET: return parse_list(p);
     case T_LBRACE: return parse_dict(p);
@@ -630,9 +630,9 @@ node *pn_j_expression(parser *p, bool with_condition)
 
 /* ---- tuples ----------------------------------------------------------------------------------- */
 
-static bool ends_tuple(const parser *p, const char *end_word)
+static bool ends_tuple(const parser *p)
 {
-    return p->token.type == T_VARIABLE_END || p->token.type == T_BLOCK_END || p->token.type == T_RPAREN || (end_word && pn_j_at_word(p, end_word));
+    return p->token.type == T_VARIABLE_END || p->token.type == T_BLOCK_END || p->token.type == T_RPAREN;
 }
 
 static node *tuple_item(parser *p, tuple_form form)
@@ -646,14 +646,14 @@ static node *tuple_item(parser *p, tuple_form form)
     return pn_j_expression(p, form != TUPLE_NO_CONDITION);
 }
 
-node *pn_j_tuple(parser *p, tuple_form form, const char *end_word)
+node *pn_j_tuple(parser *p, tuple_form form)
 {
     token at = p->token;
     growing items = {0};
     bool tuple = false;
     for (;;) {
         if (items.list.n && !pn_j_expect(p, T_COMMA, "','")) return NULL;
-        if (ends_tuple(p, end_word)) break;
+        if (ends_tuple(p)) break;
         if (!pn_j_add(p, &items, tuple_item(p, form))) return NULL;
         if (p->token.type != T_COMMA) break;
         tuple = true;

@@ -28,7 +28,7 @@ bool pn_j_deeper(parser *p);                         /* one level of recursion; 
 node *pn_j_node(parser *p, node_type type, const token *at);
 bool pn_j_add(parser *p, growing *g, node *item);    /* false also for a NULL item */
 node *pn_j_expression(parser *p, bool with_condition);
-node *pn_j_tuple(parser *p, tuple_form form, const char *end_word);
+node *pn_j_tuple(parser *p, tuple_form form);
 node *pn_j_filters(parser *p, node *subject, bool inline_first);
 
 #endif

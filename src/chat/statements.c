@@ -19,9 +19,9 @@ static bool mark_target(parser *p, node *n, name_use use)
     return true;
 }
 
-static node *parse_target(parser *p, tuple_form form, const char *end_word, name_use use)
+static node *parse_target(parser *p, tuple_form form, name_use use)
 {
-    node *n = pn_j_tuple(p, form, end_word);
+    node *n = pn_j_tuple(p, form);
     return n && mark_target(p, n, use) ? n : NULL;
 }
 
@@ -56,10 +56,10 @@ static bool finish_with(parser *p, nodes *body, const char *end)
 
 static node *parse_set(parser *p, node *n)
 {
-    n->a = parse_target(p, TUPLE_TARGET_NAMESPACE, NULL, USE_STORE);
+    n->a = parse_target(p, TUPLE_TARGET_NAMESPACE, USE_STORE);
     if (!n->a) return NULL;
     if (p->token.type == T_ASSIGN) {
-        n->b = pn_j_advance(p) ? pn_j_tuple(p, TUPLE_FULL, NULL) : NULL;
+        n->b = pn_j_advance(p) ? pn_j_tuple(p, TUPLE_FULL) : NULL;
         return n->b ? n : NULL;
     }
     n->type = N_SET_BLOCK;
@@ -73,9 +73,9 @@ static node *parse_for(parser *p, node *n)
     static const char *const ends[] = {"endfor", "else"};
     bool found;
     n->x.loop = pn_j_parse_get(p->p, 1, sizeof(for_extra));
-    if (!n->x.loop || !(n->a = parse_target(p, TUPLE_TARGET, "in", USE_STORE))) return NULL;
+    if (!n->x.loop || !(n->a = parse_target(p, TUPLE_TARGET, USE_STORE))) return NULL;
     if (!pn_j_at_word(p, "in")) return pn_j_unexpected(p, "'in'"), NULL;
-    if (!pn_j_advance(p) || !(n->b = pn_j_tuple(p, TUPLE_NO_CONDITION, "recursive"))) return NULL;
+    if (!pn_j_advance(p) || !(n->b = pn_j_tuple(p, TUPLE_NO_CONDITION))) return NULL;
     if (!skip_word(p, "if", &found) || (found && !(n->c = pn_j_expression(p, true)))) return NULL;
     if (!skip_word(p, "recursive", &n->flag)) return NULL;
     p->loops++;
@@ -96,7 +96,7 @@ static node *parse_if(parser *p, node *n)
     growing tests = {0};
     uint32_t capacity = 0;
     for (bool more = true; more;) {
-        if (!pn_j_add(p, &tests, pn_j_tuple(p, TUPLE_NO_CONDITION, NULL))) return NULL;
+        if (!pn_j_add(p, &tests, pn_j_tuple(p, TUPLE_NO_CONDITION))) return NULL;
         if (tests.capacity != capacity) {
             nodes *bodies = pn_j_parse_get(p->p, tests.capacity, sizeof *bodies);
             if (!bodies) return NULL;
@@ -121,6 +121,9 @@ static bool parse_signature(parser *p, signature *s)
         if (names.list.n && !pn_j_expect(p, T_COMMA, "',' or ')'")) return false;
         node *parameter = parse_target_name(p, USE_PARAMETER);
         if (!parameter) return false;
+        for (uint32_t i = 0; i < names.list.n; i++) {
+            if (names.list.at[i]->name == parameter->name) return pn_j_parse_fail(p->p, parameter->line, parameter->column, "a parameter of this name is there already");
+        }
         if (p->token.type == T_ASSIGN) {
             if (!pn_j_advance(p) || !pn_j_add(p, &defaults, pn_j_expression(p, true))) return false;
         } else if (defaults.list.n) {
@@ -191,7 +194,7 @@ static node *parse_with(parser *p, node *n)
     if (!n->x.scope) return NULL;
     while (p->token.type != T_BLOCK_END) {
         if (targets.list.n && !pn_j_expect(p, T_COMMA, "','")) return NULL;
-        if (!pn_j_add(p, &targets, parse_target(p, TUPLE_TARGET, NULL, USE_PARAMETER))) return NULL;
+        if (!pn_j_add(p, &targets, parse_target(p, TUPLE_TARGET, USE_PARAMETER))) return NULL;
         if (!pn_j_expect(p, T_ASSIGN, "'='") || !pn_j_add(p, &values, pn_j_expression(p, true))) return NULL;
     }
     n->items = targets.list;
@@ -286,7 +289,7 @@ static node *parse_output(parser *p)
 {
     token at = p->token;
     growing items = {0};
-    if (!pn_j_advance(p) || !pn_j_add(p, &items, pn_j_tuple(p, TUPLE_FULL, NULL))) return NULL;
+    if (!pn_j_advance(p) || !pn_j_add(p, &items, pn_j_tuple(p, TUPLE_FULL))) return NULL;
     node *n = pn_j_expect(p, T_VARIABLE_END, "'}}'") ? pn_j_node(p, N_OUTPUT, &at) : NULL;
     if (n) n->items = items.list;
     return n;
