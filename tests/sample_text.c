@@ -98,8 +98,8 @@ static void dry(void)
         const int n_text = round, window = o.dry_penalty_last_n < 0 ? 256 : 50;
         int since = 0;
         for (int i = 0; i < n_text; i++) {
-            text[i] = (pinch_token)(pn_random(&state) % 3);
-            if (pn_random(&state) % 40 == 0) text[i] = 10 + (pinch_token)(pn_random(&state) % 2);
+            text[i] = (pinch_token)(pn_random(&state) % (round % 2 ? 3 : 1));
+            if (pn_random(&state) % (round % 2 ? 40 : 6) == 0) text[i] = 10 + (pinch_token)(pn_random(&state) % 2);
             since = text[i] >= 10 ? 0 : since + 1;
             pn_sampler_accept(s, text[i]);
         }
