@@ -140,6 +140,25 @@ def texts():
         save("token", f"text-{i}", data)
 
 
+def vocabularies():
+    """See tests/fuzz/vocab_fuzz.c: strings with a number from 0 to 15 beside the length."""
+    def string(b, high):
+        return bytes([high << 4 | len(b)]) + b
+
+    def vocabulary(name, family, flags, tokens, merges, data):
+        tokens = b"".join(string(t.encode(), high) for t, high in tokens)
+        merges = b"".join(string((a + b).encode(), len(a.encode())) for a, b in merges)
+        save("vocab", name, bytes([family, flags]) + tokens + b"\0" + merges + b"\0" + data)
+
+    vocabulary("spm", 0, 3, [("a", 8), ("b", 8), ("ab", 9), ("▁", 8), ("▁a", 10), ("aa", 11), ("aaa", 4), ("<x", 3)], [], b"ab a aaaa<x b\xe2\x96")
+    vocabulary("spm-strip", 32, 3, [("a", 8), ("aa", 3), (" a", 4), ("a a", 2)], [], b"aa a  a \n a a")
+    vocabulary("gpt2", 9, 0, [("a", 8), ("b", 8), ("Ġ", 1), ("ab", 1), ("Ġab", 1)], [("a", "b"), ("Ġ", "ab"), ("b", "b")], b"ab abbb 12 'll\n\n x")
+    vocabulary("llama-bpe", 5, 1, [("abc", 1), ("a", 8), ("zz", 4)], [("a", "b"), ("ab", "c")], b"abc abcabczz\r\n 1234 \xc3\xa9")
+    vocabulary("gemma4", 2, 1, [("▁", 1), ("\n\n", 1), ("▁a", 1), ("a", 1), ("b", 1)], [("▁", "a"), ("a", "▁"), ("a", "b")], b"a a\n\n ab  b a\xe2\x96\x81")
+    for i in range(8):
+        vocabulary(f"pre-{i}", 1 | i << 2, 0, [("a", 1), ("A", 1), ("é", 1)], [("a", "A")], "aA'S Éé \u3000日本テ 12345 $~\r\n\n  x\u0301".encode())
+
+
 def samplers():
     r = random.Random(7)
     for i in range(6):
@@ -150,4 +169,5 @@ if __name__ == "__main__":
     models()
     templates()
     texts()
+    vocabularies()
     samplers()
