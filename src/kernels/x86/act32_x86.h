@@ -42,6 +42,7 @@ PN_INLINE void any_tile(int n, load_block_fn load, const uint8_t *src, int64_t k
         const size_t at = (size_t)b * sizeof(pn_act32);
         vec sum[TILE];
         block32 block;
+        if (n > 1 && load == load_packed) ask_ahead(src + body_at(b), BODY_BYTES);
         load(&block, src, b);
         block_dots(n, block.w, x, at, sum);
         PN_UNROLL for (int c = 0; c < n; c++)

@@ -28,6 +28,13 @@ PN_INLINE void hide(void *p) { __asm__("" : : "r"(p) : "memory"); }
 /* Makes the compiler keep this very sum: gcc otherwise reorders long integer sums into trees, whose leaves do not fit the registers. */
 #define KEEP(v) __asm__("" : "+x"(v))
 
+/* Asks for n_bytes that several columns will wait for some 2 KB from now: they compute too long for the hardware to look that far ahead. May point
+ * beyond the matrix. Measured: docs/SPEED.md, "x86 kernels". */
+PN_INLINE void ask_ahead(const uint8_t *p, int n_bytes)
+{
+    PN_UNROLL for (int i = 0; i < n_bytes; i += 64) __builtin_prefetch((const void *)((uintptr_t)p + 2048 + (uintptr_t)i));
+}
+
 /* The columns of one tile. A tile that is not full repeats its last column: it computes and writes the same value twice. */
 typedef struct columns {
     const uint8_t *x[max_columns];
