@@ -35,7 +35,7 @@ PN_INLINE lanes l_scale(lanes p, lanes n) { return _mm512_scalef_ps(p, n); } /* 
 
 PN_INLINE lanes l_even(lanes a) { return _mm512_moveldup_ps(a); }
 PN_INLINE lanes l_odd(lanes a) { return _mm512_movehdup_ps(a); }
-PN_INLINE lanes l_swap(lanes a) { return _mm512_permute_ps(a, 0xb1); }
+PN_INLINE lanes l_swap(lanes a) { return _mm512_castsi512_ps(_mm512_rol_epi64(_mm512_castps_si512(a), 32)); }
 /* The even and the odd ones of 32 floats. */
 PN_INLINE void l_unzip(lanes low, lanes high, lanes *even, lanes *odd)
 {
