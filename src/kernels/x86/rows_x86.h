@@ -9,6 +9,8 @@
 #define PN_INLINE static inline __attribute__((always_inline))
 /* Loops over columns and code vectors must unroll fully, or their vectors live in memory. */
 #if defined(__clang__)
+/* clang also warns of loops whose count is known only where it has not inlined yet, and of every loop without optimisation. */
+#pragma clang diagnostic ignored "-Wpass-failed"
 #define PN_UNROLL _Pragma("clang loop unroll(full)")
 #define PN_NO_UNROLL _Pragma("clang loop unroll(disable)")
 #else
