@@ -120,7 +120,7 @@ def run_programs(name, part):
     built, seconds = make(part.config, "programs")
     report(name, "build", (int(built), int(not built), 0), seconds)
     folder = "build" if part.config == "native" else f"build/{part.config}"
-    slow = name not in ("native", "clang", "uchar", "i686")
+    slow = name not in ("native", "clang", "uchar")
     env = {"TSAN_OPTIONS": "halt_on_error=1", **({"PINCH_SLOW": "1"} if slow else {})}
     tests = programs("tests", ".c", part.only)
 
