@@ -47,7 +47,7 @@ WERROR  ?=
 CSTD    := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64
 WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wconversion $(WERROR)
 # -ffp-contract=off: one stated rounding everywhere; see docs/DESIGN.md
-FLAGS   := $(CSTD) $(OPT) -g -ffp-contract=off -fno-math-errno -fvisibility=hidden -fPIC -ffunction-sections -fdata-sections \
+FLAGS    = $(CSTD) $(OPT) -g -ffp-contract=off -fno-math-errno -fvisibility=hidden -fPIC -ffunction-sections -fdata-sections \
            -DPINCH_BUILD -Iinclude -Isrc $(WARN) $(EXTRA)
 LIBS    := -Wl,--gc-sections -lm -lpthread
 ARCH    := $(shell $(CC) -dumpmachine 2>/dev/null | cut -d- -f1)

@@ -54,7 +54,7 @@ PN_INLINE void l_store_f16_first(void *p, int64_t n, lanes v)
 {
     const __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
     v = _mm512_mask_blend_ps(nan, v, l_with_sign(_mm512_castsi512_ps(_mm512_set1_epi32(0x7fc00000)), v));
-    _mm256_mask_storeu_epi16(p, l_first(n), _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    _mm256_mask_storeu_epi16(p, l_first(n), _mm512_maskz_cvtps_ph(0xffff, v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 /* To the nearest integers, which fit 8 bits. */
 PN_INLINE __m128i l_codes(lanes v) { return _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v)); }
