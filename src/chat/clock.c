@@ -1,4 +1,5 @@
 /* chat/clock.c - strftime_now: the date and time in the C locale's words, whatever the process's locale is. */
+#include "base/zone.h"
 #include "chat/value.h"
 
 #include <stdio.h>
@@ -131,14 +132,14 @@ static bool expand(render *st, buffer *b, const char *format, size_t n, const st
 bool pn_j_strftime(render *st, const text *format, value *out)
 {
     struct tm t;
-    time_t now = time(NULL);
     buffer b = {0};
     if (format->n > 64) return pn_j_fail(st, "a date format of %u bytes: at most 64 are allowed", (unsigned)format->n);
     if (st->now != INT64_MIN) {
         if (st->now < -62135596800 || st->now > 253402300799) return pn_j_fail(st, "the clock is outside of the years 1 to 9999");
         civil(st->now, &t);
-    } else if (!localtime_r(&now, &t)) {
-        return pn_j_fail(st, "the system's clock cannot be read");
+    } else {
+        const int64_t now = (int64_t)time(NULL);
+        civil(now + pn_zone_offset(now), &t);
     }
     bool good = expand(st, &b, format->data, format->n, &t, 0);
     return pn_j_take(st, &b, out) && good;
