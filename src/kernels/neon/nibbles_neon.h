@@ -96,7 +96,7 @@ static inline __attribute__((always_inline)) void nibbles_tile_1(const uint8_t *
 {
     const uint8x16_t mask = vdupq_n_u8(15);
     uint8x16_t lo[4], hi[4], lo2[4], hi2[4], x0, x1;
-    int16x8_t t[4], u[4];
+    ROWS_VARIABLES(int16x8_t);
     float32x4_t y0 = vdupq_n_f32(0), y1 = y0, d[2], xs;
     w += nibbles_codes(form);
     (void)mask; /* Q4_1 alone needs it */
@@ -136,7 +136,7 @@ static inline __attribute__((always_inline)) void nibbles_tile_4(const uint8_t *
 {
     const uint8x16_t mask = vdupq_n_u8(15);
     uint8x16_t lo[4], hi[4], x0, x1, z0, z1;
-    int16x8_t t[4], u[4];
+    ROWS_VARIABLES(int16x8_t);
     float32x4_t y[8], d[2], xs;
     const uint8_t *row[4] = {x[0], x[1], x[2], x[3]};
     for (int j = 0; j < 8; j++) y[j] = vdupq_n_f32(0);

@@ -71,15 +71,15 @@ static inline float32x4_t finish(float32x4_t y, int32x4_t sum_0, int32x4_t sum_1
 /* sum[0], sum[1] += t[0] * scale */
 #define WEIGH(sum_0, sum_1, t, scale)        \
     do {                                     \
-        V_SMLAL_4S(sum_0, (t)[0], scale);    \
-        V_SMLAL2_4S(sum_1, (t)[0], scale);   \
+        V_SMLAL_4S(sum_0, t##0, scale);    \
+        V_SMLAL2_4S(sum_1, t##0, scale);   \
     } while (0)
 
 static void tile_1(const uint8_t *w, const uint8_t *x, int64_t k, float *y)
 {
     const uint8x16_t four_bits = vdupq_n_u8(15);
     uint8x16_t lo[4], hi[4], lo2[4], hi2[4], x0, x1;
-    int16x8_t t[4], u[4];
+    ROWS_VARIABLES(int16x8_t);
     float32x4_t y0 = vdupq_n_f32(0), y1 = y0;
     for (int64_t b = 0; b < k / 256; b++, w += BLOCK_BYTES, x += sizeof(pn_act256)) {
         wide_scales s;
@@ -119,7 +119,7 @@ static inline void half_4(float *y, const uint8_t *w, const uint8_t *const row[T
 {
     const uint8x16_t four_bits = vdupq_n_u8(15);
     uint8x16_t lo[4], hi[4], x0, x1, z0, z1;
-    int16x8_t t[4], u[4];
+    ROWS_VARIABLES(int16x8_t);
     int32x4_t sum[8];
     for (int i = 0; i < 8; i++) V_ZERO(sum[i]);
     for (int j = 0; j < 8; j++) {

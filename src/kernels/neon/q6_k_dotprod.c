@@ -49,46 +49,57 @@ static void pack_block(uint8_t *dst, const uint8_t *src, uint64_t row_bytes, int
     } while (0)
 
 /* The sub-block in a[4], b[4] (halves 0 and 1) meets x; the next, raw in r[3], s[3], is unpacked in their place; the next but one is
- * loaded. Quads in the order 1, 0, 2, 3: the raw vectors then have the longest time to arrive. */
-#define SUB(sum, x, from, off, fill_1, fill_2, fill_3) \
+ * loaded. Quads in the order 1, 0, 2, 3: the raw vectors then have the longest time to arrive. The slots are loads or half-width operations,
+ * weigh_0 and weigh_1 of any width. */
+#define SUB(sum, x, from, off, slot_0, slot_1, slot_2, slot_3, slot_4, slot_5, weigh_0, weigh_1) \
     do {                                               \
-        V_SDOT((sum)[0], a[1], x, 1);                  \
-        V_SDOT((sum)[1], b[1], x, 1);                  \
+        V_SDOT(sum##0, a[1], x, 1);                    \
+        slot_0;                                        \
         SIGNED_6(a[1], r[1]);                          \
+        V_SDOT(sum##1, b[1], x, 1);                    \
+        slot_1;                                        \
         SIGNED_6(b[1], s[1]);                          \
-        fill_1;                                        \
-        V_SDOT((sum)[0], a[0], x, 0);                  \
-        V_SDOT((sum)[1], b[0], x, 0);                  \
+        V_SDOT(sum##0, a[0], x, 0);                    \
+        slot_2;                                        \
         SIGNED_6(a[0], r[0]);                          \
+        V_SDOT(sum##1, b[0], x, 0);                    \
+        slot_3;                                        \
         SIGNED_6(b[0], s[0]);                          \
-        fill_2;                                        \
-        V_SDOT((sum)[0], a[2], x, 2);                  \
-        V_SDOT((sum)[1], b[2], x, 2);                  \
+        V_SDOT(sum##0, a[2], x, 2);                    \
+        slot_4;                                        \
         SIGNED_6(a[2], r[2]);                          \
+        V_SDOT(sum##1, b[2], x, 2);                    \
+        slot_5;                                        \
         SIGNED_6(b[2], s[2]);                          \
         V_SLI(r[2], r[1], 2);                          \
         V_SLI(s[2], s[1], 2);                          \
-        V_SDOT((sum)[0], a[3], x, 3);                  \
+        V_SDOT(sum##0, a[3], x, 3);                    \
         V_LDR(r[1], from, (off) + 16);                 \
-        V_SDOT((sum)[1], b[3], x, 3);                  \
+        weigh_0;                                       \
+        V_SDOT(sum##1, b[3], x, 3);                    \
         V_LDR(s[1], from, (off) + 64);                 \
-        fill_3;                                        \
+        weigh_1;                                       \
         V_SLI(r[2], r[0], 4);                          \
-        V_SLI(s[2], s[0], 4);                          \
         V_LDR(r[0], from, off);                        \
+        V_SLI(s[2], s[0], 4);                          \
         V_LDR(s[0], from, (off) + 48);                 \
         V_SHL(a[3], r[2], 2);                          \
-        V_SHL(b[3], s[2], 2);                          \
         V_LDR(r[2], from, (off) + 32);                 \
+        V_SHL(b[3], s[2], 2);                          \
         V_LDR(s[2], from, (off) + 80);                 \
     } while (0)
 
+/* Two sub-blocks a turn: p and t0, t1 belong to the even one, q and t2, t3 to the odd one. Sums are weighted one sub-block later. */
 static void tile_1(const uint8_t *w, const uint8_t *x, int64_t k, float *y)
 {
+    PIN_VARIABLE(int32x4_t, p0, 16);
+    PIN_VARIABLE(int32x4_t, p1, 17);
+    PIN_VARIABLE(int32x4_t, q0, 18);
+    PIN_VARIABLE(int32x4_t, q1, 19);
     const uint8x16_t six_bits = vdupq_n_u8(0xfc);
     uint8x16_t a[4], b[4], r[3], s[3], x0, x1, halves, bytes;
     int16x8_t even, odd;
-    int32x4_t p[2], q[2], i0, i1, t0 = vdupq_n_s32(0), t1 = t0, t2 = t0, t3 = t0;
+    int32x4_t i0, i1, t0 = vdupq_n_s32(0), t1 = t0, t2 = t0, t3 = t0;
     float32x4_t y0 = vdupq_n_f32(0), y1 = y0, d0, d1, da;
     LOAD_3(r, w, CODES);
     LOAD_3(s, w, CODES + 48);
@@ -96,29 +107,30 @@ static void tile_1(const uint8_t *w, const uint8_t *x, int64_t k, float *y)
     UNPACK(b, s);
     LOAD_3(r, w, CODES + SUB_BYTES);
     LOAD_3(s, w, CODES + SUB_BYTES + 48);
+    V_ZERO(p0);
+    V_ZERO(p1);
     for (int64_t left = k / 256; left > 0; left--) {
         const uint8_t *nw = dot_next(w, left, BLOCK_BYTES), *codes = w + CODES;
         V_ZERO(i0);
         V_ZERO(i1);
-        V_ZERO(q[0]);
-        V_ZERO(q[1]);
+        V_ZERO(q0);
+        V_ZERO(q1);
         V_LDR(x0, x, 0);
+        V_LDR(bytes, w, SCALES);
         for (int j = 0; j < 8; j++) { /* sub-blocks 2j and 2j + 1 */
             const uint8_t *ahead = j < 7 ? codes + 2 * SUB_BYTES : nw + CODES;
-            V_LDR(bytes, w + 16 * j, SCALES);
-            V_ZERO(p[0]);
-            V_ZERO(p[1]);
-            V_LDR(x1, x + 32 * j, 16);
-            SUB(p, x0, ahead, 0, V_MLA_4S(i0, q[0], t2), V_MLA_4S(i1, q[1], t3), V_SXTL_8H(even, bytes); V_ZERO(q[0]); V_SXTL2_8H(odd, bytes); V_ZERO(q[1]));
-            V_LDR(x0, x + 32 * j, 32);
-            SUB(q, x1, ahead, SUB_BYTES, V_SXTL_4S(t0, even); V_SXTL2_4S(t1, even), V_SXTL_4S(t2, odd); V_SXTL2_4S(t3, odd),
-                V_MLA_4S(i0, p[0], t0); V_MLA_4S(i1, p[1], t1));
+            SUB(p, x0, ahead, 0, V_LDR(x1, x, 16), V_SXTL_8H(even, bytes), V_MLA_4S(i0, q0, t2), V_MLA_4S(i1, q1, t3), V_ZERO(q0), V_ZERO(q1),
+                V_SXTL_4S(t0, even), V_SXTL2_4S(t1, even));
+            V_SXTL2_8H(odd, bytes);
+            SUB(q, x1, ahead, SUB_BYTES, V_LDR(x0, x, 32), V_LDR(bytes, w + 16 * j, SCALES + 16), V_MLA_4S(i0, p0, t0), V_MLA_4S(i1, p1, t1), V_ZERO(p0),
+                V_ZERO(p1), V_SXTL_4S(t2, odd), V_SXTL2_4S(t3, odd));
             codes = ahead;
+            V_ADVANCE(x, 32);
         }
         V_LDR(halves, w, 0);
-        V_LDR_S(da, x, X_D);
-        V_MLA_4S(i0, q[0], t2);
-        V_MLA_4S(i1, q[1], t3);
+        V_LDR_S(da, x, X_D - 256);
+        V_MLA_4S(i0, q0, t2);
+        V_MLA_4S(i1, q1, t3);
         V_FCVTL(d0, halves);
         V_FCVTL2(d1, halves);
         V_SCVTF_4(i0, i0);
@@ -128,7 +140,7 @@ static void tile_1(const uint8_t *w, const uint8_t *x, int64_t k, float *y)
         V_FMLA(y0, i0, d0);
         V_FMLA(y1, i1, d1);
         w = nw;
-        x += sizeof(pn_act256);
+        V_ADVANCE(x, sizeof(pn_act256) - 256);
     }
     vst1q_f32(y, y0);
     vst1q_f32(y + 4, y1);

@@ -52,8 +52,8 @@ static void pack_block(uint8_t *dst, const uint8_t *src, uint64_t row_bytes, int
 
 #define WEIGH(sum_0, sum_1, t, scale)        \
     do {                                     \
-        V_SMLAL_4S(sum_0, (t)[0], scale);    \
-        V_SMLAL2_4S(sum_1, (t)[0], scale);   \
+        V_SMLAL_4S(sum_0, t##0, scale);    \
+        V_SMLAL2_4S(sum_1, t##0, scale);   \
     } while (0)
 
 /* Scales of sub-block j as lanes r0 r0 r1 r1 r2 r2 r3 r3, halves 0 and 1. */
@@ -78,7 +78,7 @@ static inline float32x4_t scale_of_half(const uint8_t *w, int h)
 static void tile_1(const uint8_t *w, const uint8_t *x, int64_t k, float *y)
 {
     uint8x16_t a[4], b[4], x0;
-    int16x8_t t[4], u[4];
+    ROWS_VARIABLES(int16x8_t);
     float32x4_t y0 = vdupq_n_f32(0), y1 = y0;
     for (int64_t block = 0; block < k / 256; block++, w += BLOCK_BYTES, x += sizeof(pn_act256)) {
         int32x4_t i0 = vdupq_n_s32(0), i1 = i0, i2 = i0, i3 = i0;
@@ -100,7 +100,7 @@ static void tile_1(const uint8_t *w, const uint8_t *x, int64_t k, float *y)
 static inline void half_4(float *y, const uint8_t *w, const uint8_t *const row[TILE_COLS], int h)
 {
     uint8x16_t a[4], x0, x1;
-    int16x8_t t[4], u[4];
+    ROWS_VARIABLES(int16x8_t);
     int32x4_t sum[8];
     for (int i = 0; i < 8; i++) V_ZERO(sum[i]);
     for (int j = 0; j < 16; j++) {
