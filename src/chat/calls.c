@@ -209,7 +209,7 @@ static bool bind_builtin(render *st, const builtin *b, const arguments *args, pa
 {
     takes t = {.at = b->takes};
     const char *word;
-    size_t n, i = 0, by_name = 0, place;
+    size_t n, i = 0, by_name = 0, place = 0;
     for (; next_parameter(&t, &word, &n); i++) {
         bool named = !t.nameless && find_named(args, word, n, &place);
         if (i < args->n && named) return pn_j_fail(st, "%s() got '%.*s' twice", b->name, (int)n, word);
