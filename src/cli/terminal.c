@@ -6,6 +6,7 @@
 #include "base/cpu.h"
 #include "base/number.h"
 
+#include <stdatomic.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -140,6 +141,8 @@ static void on_lost_page(int signal)
 {
     static const char sentence[] = "pinch: the model file was cut short or became unreadable while it was in use; with --no-mmap it is read into memory instead\n";
     (void)signal;
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    while (atomic_flag_test_and_set(&said)) pause(); /* threads that lose the same page at once: one speaks, and ends them all */
     ssize_t n = write(STDERR_FILENO, sentence, sizeof sentence - 1);
     (void)n;
     _exit(CLI_FAILED);
