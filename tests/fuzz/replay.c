@@ -2,6 +2,7 @@
  * stdin, each a little-endian u32 length and its bytes, each answered by one line with the milliseconds it took and the peak of resident memory in KiB.
  *
  * A target is tests/fuzz/<room>_fuzz.c: LLVMFuzzerTestOneInput of any bytes, which aborts when a meaning it asserts does not hold. */
+#include "base/cpu.h"
 #include "fuzz.h"
 
 #include <dirent.h>
@@ -50,9 +51,7 @@ static int serve(void)
         if (!data || fread(data, 1, size, stdin) != size) return 1;
         const double start = milliseconds();
         LLVMFuzzerTestOneInput(data, size);
-        struct rusage used;
-        getrusage(RUSAGE_SELF, &used);
-        printf("%.1f %ld\n", milliseconds() - start, used.ru_maxrss);
+        printf("%.1f %ld\n", milliseconds() - start, (long)(pn_memory_peak() >> 10));
         fflush(stdout);
         free(data);
     }
