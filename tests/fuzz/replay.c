@@ -6,7 +6,6 @@
 #include "fuzz.h"
 
 #include <dirent.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "../test.h"
