@@ -216,8 +216,9 @@ def test_a_stop_ends_before_its_text():
 
 
 def test_csv_and_json_of_bench():
-    rows = drive.pinch("bench", "-m", MODEL, "-p", 16, "-n", 4, "-r", 2, "--csv").decode().splitlines()
+    rows = drive.pinch("bench", "-m", MODEL, "-p", 16, "-n", 4, "-d", 7, "-r", 2, "--csv").decode().splitlines()
     assert rows[0] == "test,repetition,position,tokens,milliseconds,tokens_per_second" and len(rows) == 1 + 2 * 5
+    assert [r.split(",")[2] for r in rows[1:6]] == ["7", "7", "8", "9", "10"], "prompt and generation both begin at the depth"
     assert all(float(r.split(",")[4]) >= 0 for r in rows[1:])
     out = drive.pinch_json("bench", "-m", MODEL, "-p", 16, "-n", 4, "-r", 3)
     assert out["prompt"]["n"] == 16 and out["generate"]["n"] == 4

@@ -44,7 +44,7 @@ typedef struct cli_settings {
     const char *out;                        /* logits */
     bool last;
     bool all;                               /* perplexity */
-    int32_t bench_prompt, bench_generate, repetitions;
+    int32_t bench_prompt, bench_generate, bench_depth, repetitions;
     bool bandwidth, csv;
     const char *template_file, *input, *now;
     const char *kernel_filter;              /* check */

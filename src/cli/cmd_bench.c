@@ -10,9 +10,10 @@
 
 static const cli_option options[] = {
     {{"-p", "--n-prompt"}, "N", CLI_INT, CLI_FIELD(bench_prompt), 0, 1 << 24, NULL, "Tokens of the prompt.", NULL},
-    {{"-n", "--n-gen"}, "N", CLI_INT, CLI_FIELD(bench_generate), 0, 1 << 24, NULL, "Tokens generated after it.", NULL},
+    {{"-n", "--n-gen"}, "N", CLI_INT, CLI_FIELD(bench_generate), 0, 1 << 24, NULL, "Tokens generated.", NULL},
+    {{"-d", "--n-depth"}, "N", CLI_INT, CLI_FIELD(bench_depth), 0, 1 << 24, NULL, "Tokens in the context before either begins.", NULL},
     {{"-r", "--repetitions"}, "N", CLI_INT, CLI_FIELD(repetitions), 1, 10000, NULL, "How often, after one warm-up.", NULL},
-    {{"-c", "--ctx-size"}, "N", CLI_INT, CLI_FIELD(n_ctx), 1, INT32_MAX / 4, NULL, "How many tokens are remembered.", "-p and -n together"},
+    {{"-c", "--ctx-size"}, "N", CLI_INT, CLI_FIELD(n_ctx), 1, INT32_MAX / 4, NULL, "How many tokens are remembered.", "-p, -n and -d together"},
     {{"--bandwidth"}, NULL, CLI_ON, CLI_FIELD(bandwidth), 0, 0, NULL, "Measures how fast -t threads read memory, too.", ""},
     {{"--csv"}, NULL, CLI_ON, CLI_FIELD(csv), 0, 0, NULL, "Prints a row for each prompt and each generated token, to plot.", ""},
 };
@@ -21,6 +22,7 @@ static const cli_group *const groups[] = {&cli_model_group, &own, &cli_compute_g
 static const cli_example examples[] = {
     {"pinch bench -m model.gguf -p 64 -n 16", "tokens per second, median and spread"},
     {"pinch bench -m model.gguf -p 64 -n 16 -r 3 --json", "the same for scripts"},
+    {"pinch bench -m model.gguf -p 0 -n 16 -d 64", "generation after a long context"},
     {"pinch bench -m model.gguf -p 64 -n 16 -r 2 --csv > speed.csv", "time of each token, to plot over its position"},
 };
 
@@ -36,28 +38,52 @@ typedef struct times {
 /* Ids spread over the vocabulary, the same in every run (Knuth's multiplier). */
 static pinch_token token_at(const cli_engine *e, size_t i) { return (pinch_token)((uint32_t)i * 2654435761u % (uint32_t)pinch_model_n_vocab(e->model)); }
 
-static pinch_status measure_once(const cli_settings *s, const cli_engine *e, const pinch_token *tokens, double *prompt, double *generate, double *each, pinch_error *err)
+/* The session holds `depth` tokens and nothing else. */
+static pinch_status begin(const cli_settings *s, const cli_engine *e, const pinch_token *tokens, pinch_error *err)
 {
-    const size_t n_prompt = (size_t)s->bench_prompt, n = (size_t)s->bench_generate;
     pinch_status st = pinch_session_truncate(e->session, 0, 0, err);
+    if (!st && s->bench_depth) st = pinch_session_feed(e->session, 0, tokens, (size_t)s->bench_depth, err);
+    return st;
+}
+
+static pinch_status measure_prompt(const cli_settings *s, const cli_engine *e, const pinch_token *tokens, double *seconds, pinch_error *err)
+{
+    *seconds = 0;
+    if (s->bench_prompt == 0) return PINCH_OK;
+    pinch_status st = begin(s, e, tokens, err);
     const double start = pn_now();
-    if (!st && n_prompt) st = pinch_session_feed(e->session, 0, tokens, n_prompt, err);
-    double before = pn_now();
-    *prompt = before - start;
-    const double middle = before;
-    for (size_t i = 0; i < n && !st; i++) {
-        st = pinch_session_feed(e->session, 0, &tokens[n_prompt + i], 1, err);
+    if (!st) st = pinch_session_feed(e->session, 0, tokens + s->bench_depth, (size_t)s->bench_prompt, err);
+    *seconds = pn_now() - start;
+    return st;
+}
+
+static pinch_status measure_generation(const cli_settings *s, const cli_engine *e, const pinch_token *tokens, double *seconds, double *each, pinch_error *err)
+{
+    *seconds = 0;
+    if (s->bench_generate == 0) return PINCH_OK;
+    pinch_status st = begin(s, e, tokens, err);
+    const double start = pn_now();
+    double before = start;
+    for (int32_t i = 0; i < s->bench_generate && !st; i++) {
+        st = pinch_session_feed(e->session, 0, &tokens[s->bench_depth + i], 1, err);
         const double now = pn_now();
         each[i] = now - before;
         before = now;
     }
-    *generate = before - middle;
+    *seconds = before - start;
     return st;
+}
+
+/* As llama-bench does: prompt and generation each begin at the stated depth, so that neither figure depends on the other's length. */
+static pinch_status measure_once(const cli_settings *s, const cli_engine *e, const pinch_token *tokens, double *prompt, double *generate, double *each, pinch_error *err)
+{
+    const pinch_status st = measure_prompt(s, e, tokens, prompt, err);
+    return st ? st : measure_generation(s, e, tokens, generate, each, err);
 }
 
 static pinch_status measure(const cli_settings *s, const cli_engine *e, times *t, pinch_error *err)
 {
-    const size_t n_tokens = (size_t)s->bench_prompt + (size_t)s->bench_generate, n = (size_t)s->bench_generate;
+    const size_t n = (size_t)s->bench_generate, n_tokens = (size_t)s->bench_depth + (size_t)pn_max64(s->bench_prompt, s->bench_generate);
     pinch_token *tokens = pn_alloc(n_tokens, sizeof *tokens);
     if (!tokens) return pn_fail_memory(err, "tokens", n_tokens * sizeof *tokens);
     for (size_t i = 0; i < n_tokens; i++) tokens[i] = token_at(e, i);
@@ -238,8 +264,8 @@ static int print_csv(const cli_settings *s, const times *t)
     const size_t n = (size_t)s->bench_generate;
     cli_print("test,repetition,position,tokens,milliseconds,tokens_per_second\n");
     for (size_t r = 0; r < (size_t)s->repetitions; r++) {
-        if (s->bench_prompt) print_row("prompt", r, 0, s->bench_prompt, t->prompt[r]);
-        for (size_t i = 0; i < n; i++) print_row("generate", r, s->bench_prompt + (int32_t)i, 1, t->token[r * n + i]);
+        if (s->bench_prompt) print_row("prompt", r, s->bench_depth, s->bench_prompt, t->prompt[r]);
+        for (size_t i = 0; i < n; i++) print_row("generate", r, s->bench_depth + (int32_t)i, 1, t->token[r * n + i]);
     }
     return cli_flush(s);
 }
@@ -263,7 +289,7 @@ static int run(cli_settings *s)
     cli_engine e;
     if (s->bench_prompt + s->bench_generate == 0) return cli_misuse(s, "-p 0 -n 0: there is nothing to measure");
     if (s->csv && s->json) return cli_misuse(s, "--csv and --json exclude each other");
-    if (s->n_ctx == 0) s->n_ctx = s->bench_prompt + s->bench_generate;
+    if (s->n_ctx == 0) s->n_ctx = s->bench_depth + s->bench_prompt + s->bench_generate;
     if (s->plan) return cli_print_plan(s);
     int status = cli_open_engine(s, &e);
     if (status) return status;
