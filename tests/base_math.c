@@ -5,19 +5,6 @@
 #include <float.h>
 #include <math.h>
 
-static float float_of(uint32_t u)
-{
-    float x;
-    memcpy(&x, &u, sizeof x);
-    return x;
-}
-static uint32_t bits_of(float x)
-{
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
-}
-
 /* Where long double is emulated (aarch64 has 113 bits) sweeps are coarser. */
 enum { COARSE = LDBL_MANT_DIG > 64 ? 61 : 1 };
 
@@ -60,7 +47,7 @@ static void sweep(const float_case *c)
     double worst = 0;
     float at = 0;
     for (uint64_t u = 0; u <= UINT32_MAX; u += 1009 * COARSE) {
-        const float x = float_of((uint32_t)u);
+        const float x = pn_bits_float((uint32_t)u);
         if (!(x >= c->low && x <= c->high)) continue;
         const double e = ulp_error((long double)c->fn(x), c->truth((long double)x), 24, -149);
         if (e <= worst) continue;
@@ -102,7 +89,7 @@ static void sweep_pow(void)
     unsigned long long seed = 7;
     double worst = 0;
     for (int i = 0; i < 400000 / COARSE; i++) {
-        const float x = float_of((uint32_t)(pn_random(&seed) % 0x7f800000u)), y = (float)((double)(pn_random(&seed) >> 40) * 0x1p-20 - 8.0);
+        const float x = pn_bits_float((uint32_t)(pn_random(&seed) % 0x7f800000u)), y = (float)((double)(pn_random(&seed) >> 40) * 0x1p-20 - 8.0);
         const long double want = powl((long double)x, (long double)y);
         if (!(want < (long double)FLT_MAX) || x == 0) continue;
         const double e = ulp_error((long double)pn_powf(x, y), want, 24, -149);
@@ -119,9 +106,8 @@ static void sweep_doubles(void)
         const double unit = (double)(pn_random(&seed) >> 11) * 0x1p-53, x = i % 2 ? unit * 1454.0 - 745.0 : unit * 40.0 - 39.0;
         const double e = ulp_error((long double)pn_exp(x), expl((long double)x), 53, -1074);
         if (e > worst_exp) worst_exp = e;
-        uint64_t u = pn_random(&seed) % UINT64_C(0x7ff0000000000000);
-        double v = unit + 0.5; /* near 1 the logarithm cancels */
-        if (i % 2) memcpy(&v, &u, sizeof v);
+        const uint64_t any = pn_random(&seed) % UINT64_C(0x7ff0000000000000);
+        const double v = i % 2 ? pn_bits_double(any) : unit + 0.5; /* near 1 the logarithm cancels */
         if (v == 0) continue;
         const double l = ulp_error((long double)pn_log(v), logl((long double)v), 53, -1074);
         if (l > worst_log) worst_log = l;
@@ -147,7 +133,7 @@ static void extremes(void)
     };
     for (size_t i = 0; i < PN_COUNT(points); i++) {
         const float got = points[i].fn(points[i].x);
-        CHECK("an extreme value", bits_of(got) == bits_of(points[i].want), "%s: %a, want %a", points[i].what, (double)got, (double)points[i].want);
+        CHECK("an extreme value", pn_float_bits(got) == pn_float_bits(points[i].want), "%s: %a, want %a", points[i].what, (double)got, (double)points[i].want);
     }
     float (*const all[])(float) = {pn_expf, pn_logf, pn_sinf, pn_cosf, pn_tanhf, pn_silu, pn_gelu};
     for (size_t i = 0; i < PN_COUNT(all); i++) CHECK("NaN gives NaN", isnan(all[i](nan)) && isnan(all[i](-nan)), "function %zu", i);
@@ -170,19 +156,16 @@ static void pinned_bits(void)
     for (size_t i = 0; i < PN_COUNT(pins); i++) {
         uint64_t hash = UINT64_C(0xcbf29ce484222325);
         for (uint64_t u = 0; u <= UINT32_MAX; u += 40009) {
-            const float y = pins[i].fn(float_of((uint32_t)u));
-            if (!isnan(y)) hash = mix(hash, bits_of(y));
+            const float y = pins[i].fn(pn_bits_float((uint32_t)u));
+            if (!isnan(y)) hash = mix(hash, pn_float_bits(y));
         }
         CHECK("the bits are the same everywhere", hash == pins[i].want, "%s: 0x%016" PRIx64, pins[i].what, hash);
     }
     uint64_t exp_hash = 0, log_hash = 0;
     for (int i = 0; i < 20000; i++) {
         const double x = (double)i * 0.07 - 740.0, e = pn_exp(x), l = pn_log((double)(i + 1) * 0x1.234567p-9);
-        uint64_t u;
-        memcpy(&u, &e, sizeof u);
-        exp_hash = mix(exp_hash, u);
-        memcpy(&u, &l, sizeof u);
-        log_hash = mix(log_hash, u);
+        exp_hash = mix(exp_hash, pn_double_bits(e));
+        log_hash = mix(log_hash, pn_double_bits(l));
     }
     CHECK("the bits of exp are the same everywhere", exp_hash == UINT64_C(0x3a82329cdd988fbc), "0x%016" PRIx64, exp_hash);
     CHECK("the bits of log are the same everywhere", log_hash == UINT64_C(0x8ce2213c06115809), "0x%016" PRIx64, log_hash);

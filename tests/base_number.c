@@ -1,14 +1,8 @@
 /* tests/base_number.c - numbers to text and back against the C library (in its C locale) and fixed vectors. */
+#include "base/math.h"
 #include "base/number.h"
 
 #include "test.h"
-
-static double from_bits(unsigned long long bits)
-{
-    double v;
-    memcpy(&v, &bits, sizeof v);
-    return v;
-}
 
 static bool same(double a, double b)
 {
@@ -66,7 +60,7 @@ static void check_random_doubles(unsigned long long seed)
         unsigned long long bits = pn_random(&state);
         if (i % 4 == 1) bits = (bits & 0x800fffffffffffffull) | (1000 + bits % 46) << 52;
         if (i % 4 == 2) bits &= 0xfff0000000000000ull | (1ull << bits % 52);
-        double v = from_bits(bits);
+        double v = pn_bits_double(bits);
         if (v != v || v - v != 0) continue;
         char text[32], mine[400], theirs[400], digits[40];
         if (!shortest_round_trip(v, text)) bad_trip++, trip = v;
@@ -89,9 +83,7 @@ static void check_random_floats(unsigned long long seed)
     unsigned long long state = seed;
     int bad = 0, rounds = getenv("PINCH_LONG") ? 1000000 : 60000;
     for (int i = 0; i < rounds; i++) {
-        unsigned bits = (unsigned)pn_random(&state);
-        float v;
-        memcpy(&v, &bits, sizeof v);
+        const float v = pn_bits_float((uint32_t)pn_random(&state));
         if (v != v || v - v != 0) continue;
         char text[32], fewer[32];
         pn_format_float(text, v);
@@ -138,7 +130,7 @@ static void check_parse(unsigned long long seed)
     }
     CHECK("random decimals parse to the nearest double", !bad, "seed %llu: %d wrong, one is %.80s", seed, bad, last);
     for (int i = 0; i < 20000; i++) { /* the exact middle between two neighbours, and a hair above it */
-        double v = from_bits(pn_random(&state) % 0x7fe0000000000000ull);
+        double v = pn_bits_double(pn_random(&state) % 0x7fe0000000000000ull);
         snprintf(text, sizeof text, "%.*e", 40, v);
         double mine;
         size_t n = strlen(text);

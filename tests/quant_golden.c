@@ -1,5 +1,6 @@
 /* Against ggml: every dequantiser, bit for bit, on quantised rows and random blocks of all 27 types; every quantiser, byte for byte, with and
  * without importance. Broken rows (NaN, infinities) must give bytes and values, not crashes. */
+#include "base/math.h"
 #include "quant/quant.h"
 #include "test.h"
 
@@ -73,7 +74,7 @@ static void check_broken_rows(const pn_type_info *type)
     for (int round = 0; round < 64; round++) {
         for (int i = 0; i < row_length; i++) {
             const uint32_t bits = (uint32_t)(pn_random(&random) >> 32) | (round % 4 == 0 ? 0x7f800000u : 0);
-            memcpy(&x[i], &bits, sizeof bits);
+            x[i] = pn_bits_float(bits);
         }
         type->quantise(blocks, x, row_length, round % 2 ? x : NULL);
         type->dequantise(back, blocks, row_length);

@@ -10,34 +10,9 @@
 
 _Static_assert(FLT_EVAL_METHOD == 0, "floats must be rounded to their type: build 32-bit x86 with -msse2 -mfpmath=sse");
 
-static uint32_t bits_of(float x)
-{
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
-}
-static float float_of(uint32_t u)
-{
-    float x;
-    memcpy(&x, &u, sizeof x);
-    return x;
-}
-static uint64_t bits_of_double(double x)
-{
-    uint64_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
-}
-static double double_of(uint64_t u)
-{
-    double x;
-    memcpy(&x, &u, sizeof x);
-    return x;
-}
-
 /* 2^k for k in the normal range; a NaN's garbage k wraps harmlessly. */
-static float exp2_of(uint32_t k) { return float_of((k + 127u) << 23); }
-static double exp2_of_double(uint64_t k) { return double_of((k + 1023u) << 52); }
+static float exp2_of(uint32_t k) { return pn_bits_float((k + 127u) << 23); }
+static double exp2_of_double(uint64_t k) { return pn_bits_double((k + 1023u) << 52); }
 
 /* ---- single precision, with vector forms ------------------------------------------------------ */
 
@@ -57,7 +32,7 @@ static reduced reduce_exp(float x)
     q = fmaf(q, r, PN_EXPF_C4);
     q = fmaf(q, r, PN_EXPF_C3);
     q = fmaf(q, r, PN_EXPF_C2);
-    return (reduced){r, q, bits_of(t) - PN_EXPF_MAGIC_BITS};
+    return (reduced){r, q, pn_float_bits(t) - PN_EXPF_MAGIC_BITS};
 }
 
 /* 0.92 ulp; denormal results 1.0 ulp */
@@ -75,8 +50,8 @@ float pn_expf(float x)
 /* 2.6 ulp, near 0 too */
 float pn_tanhf(float x)
 {
-    uint32_t u = bits_of(x);
-    float a = float_of(u & 0x7FFFFFFFu);
+    uint32_t u = pn_float_bits(x);
+    float a = pn_bits_float(u & 0x7FFFFFFFu);
     a += a;
     a = PN_TANHF_HIGH < a ? PN_TANHF_HIGH : a;
     reduced t = reduce_exp(a);
@@ -84,7 +59,7 @@ float pn_tanhf(float x)
     float p = fmaf(w, t.q, t.r);
     float s = exp2_of(t.i);
     float e = fmaf(s, p, s - 1.0f);
-    return float_of(bits_of(e / (e + 2.0f)) | (u & 0x80000000u));
+    return pn_bits_float(pn_float_bits(e / (e + 2.0f)) | (u & 0x80000000u));
 }
 
 /* 2.5 ulp down to -87, then -0 */
@@ -122,7 +97,7 @@ double pn_exp(double x)
     double t = x * 0x1.71547652b82fep+0 + ROUND_MAGIC, n = t - ROUND_MAGIC;
     double r = (x - n * LN2_HIGH) - n * LN2_LOW;
     double p = 1.0 + (r + r * r * polynomial(c, 10, r));
-    uint64_t i = bits_of_double(t) - bits_of_double(ROUND_MAGIC), h = ((i + 2048u) >> 1) - 1024u;
+    uint64_t i = pn_double_bits(t) - pn_double_bits(ROUND_MAGIC), h = ((i + 2048u) >> 1) - 1024u;
     return (p * exp2_of_double(h)) * exp2_of_double(i - h);
 }
 
@@ -140,9 +115,9 @@ double pn_log(double x)
         shift = 54.0;
     }
     /* m = x / 2^k in sqrt(1/2) .. sqrt(2) */
-    uint64_t u = bits_of_double(x), root = bits_of_double(0x1.6a09e667f3bcdp-1);
+    uint64_t u = pn_double_bits(x), root = pn_double_bits(0x1.6a09e667f3bcdp-1);
     uint64_t k = (u - root) >> 52;
-    double m = double_of(u - (k << 52)), n = (double)(int64_t)k;
+    double m = pn_bits_double(u - (k << 52)), n = (double)(int64_t)k;
     /* u - root of numbers below sqrt(1/2) wraps: the top 12 bits are then k + 4096 */
     if (k >= 2048) n -= 4096.0;
     n -= shift;
@@ -172,7 +147,7 @@ static float sine(float x, uint64_t quarter)
     if (!(x >= -TRIG_LIMIT && x <= TRIG_LIMIT)) return NAN;
     double t = (double)x * 0x1.45f306dc9c883p-1 + ROUND_MAGIC, n = t - ROUND_MAGIC;
     double r = (((double)x - n * HALF_PI_HIGH) - n * HALF_PI_MIDDLE) - n * HALF_PI_LOW, z = r * r;
-    quarter += bits_of_double(t);
+    quarter += pn_double_bits(t);
     double v = (quarter & 1) ? 1.0 - z * 0.5 + z * z * polynomial(cos_c, 4, z) : r + r * z * polynomial(sin_c, 5, z);
     return (float)((quarter & 2) ? -v : v);
 }

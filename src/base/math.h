@@ -7,6 +7,32 @@
 
 #include "base/base.h"
 
+/* The bits of a number, and the number that has these bits. */
+static inline uint32_t pn_float_bits(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+static inline float pn_bits_float(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+static inline uint64_t pn_double_bits(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+static inline double pn_bits_double(uint64_t bits)
+{
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 /* Errors in ulp. The first four have vector forms: math_poly.h lists their operations. */
 float pn_expf(float x);          /* 0.92; x < -104: 0; x > 88.8: inf; denormal results 1.0 */
 float pn_tanhf(float x);         /* 2.6, near 0 too */

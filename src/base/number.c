@@ -4,6 +4,8 @@
  * expansion of at most 1,074 fraction digits, so shortest, fixed and parsed forms all come from exact digits and no table of powers is needed. */
 #include "base/number.h"
 
+#include "base/math.h"
+
 #define BASE 1000000000u
 #define BASE_DIGITS 9
 #define MAX_LIMBS 288       /* 35 before the point, 120 behind it, and 800 digits of input shifted by 1,074 bits */
@@ -179,8 +181,7 @@ typedef struct binary {
 
 static binary split_double(double v)
 {
-    uint64_t bits;
-    memcpy(&bits, &v, sizeof bits);
+    const uint64_t bits = pn_double_bits(v);
     uint64_t fraction = bits & (((uint64_t)1 << 52) - 1);
     int field = (int)(bits >> 52 & 0x7ff);
     binary b = {field ? fraction | (uint64_t)1 << 52 : fraction, (field ? field : 1) - 1075, bits >> 63 != 0, !fraction && field > 1};
@@ -189,8 +190,7 @@ static binary split_double(double v)
 
 static binary split_float(float v)
 {
-    uint32_t bits;
-    memcpy(&bits, &v, sizeof bits);
+    const uint32_t bits = pn_float_bits(v);
     uint32_t fraction = bits & ((1u << 23) - 1);
     int field = (int)(bits >> 23 & 0xff);
     binary b = {field ? fraction | 1u << 23 : fraction, (field ? field : 1) - 150, bits >> 31 != 0, !fraction && field > 1};
@@ -493,10 +493,7 @@ static void apply_exponent(decimal *d, int64_t exponent)
 static double make_double(uint64_t mantissa, int exponent, bool negative)
 {
     uint64_t field = mantissa >> 52 ? (uint64_t)(exponent + 1075) : 0;
-    uint64_t bits = (mantissa & (((uint64_t)1 << 52) - 1)) | field << 52 | (uint64_t)negative << 63;
-    double v;
-    memcpy(&v, &bits, sizeof v);
-    return v;
+    return pn_bits_double((mantissa & (((uint64_t)1 << 52) - 1)) | field << 52 | (uint64_t)negative << 63);
 }
 
 static int bit_length(uint64_t v)

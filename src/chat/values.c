@@ -1,4 +1,5 @@
 /* chat/values.c - making values, dicts, truth and names of types. */
+#include "base/math.h"
 #include "base/number.h"
 #include "base/utf8.h"
 #include "chat/ast.h"
@@ -211,12 +212,10 @@ static uint64_t hash_bytes(const char *data, size_t n)
 /* Equal numbers hash alike, whatever their kind. */
 static uint64_t hash_number(const value *v)
 {
-    double d = pn_j_as_double(v);
-    uint64_t bits;
+    const double d = pn_j_as_double(v);
     if (v->kind != V_FLOAT) return mix((uint64_t)pn_j_as_int(v));
     if (d >= -9.2e18 && d <= 9.2e18 && (double)(int64_t)d == d) return mix((uint64_t)(int64_t)d);
-    memcpy(&bits, &d, sizeof bits);
-    return mix(bits);
+    return mix(pn_double_bits(d));
 }
 
 /* False: an unhashable kind. */

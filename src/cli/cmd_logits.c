@@ -1,6 +1,8 @@
 /* cmd_logits.c - `pinch logits`: the logits of every token of a list, as raw numbers. */
 #include "cli/cli.h"
 
+#include "base/math.h"
+
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -72,8 +74,7 @@ static bool write_row(void *user, size_t index, const float *logits, int32_t n_v
     for (int32_t i = 0; i < n_vocab;) {
         size_t n = 0;
         for (; i < n_vocab && n < sizeof bytes; i++, n += 4) {
-            uint32_t bits;
-            memcpy(&bits, &logits[i], sizeof bits);
+            const uint32_t bits = pn_float_bits(logits[i]);
             for (int k = 0; k < 4; k++) bytes[n + (size_t)k] = (unsigned char)(bits >> 8 * k & 0xff);
         }
         if (fwrite(bytes, 1, n, o->file) != n) o->failed = true;

@@ -1,6 +1,8 @@
 /* gguf/gguf.c - a model's file or files as one: parts, lookups, typed reads. Knows no key but those of splitting. */
 #include "gguf/header.h"
 
+#include "base/math.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -260,15 +262,11 @@ bool pn_gguf_float_at(const pn_gguf_value *v, uint64_t i, double *out)
     const uint8_t *p = item_at(v, i);
     int64_t whole;
     if (p && v->item == PN_GGUF_F32) {
-        uint32_t bits = pn_gguf_u32(p);
-        float f;
-        memcpy(&f, &bits, sizeof f);
-        *out = (double)f;
+        *out = (double)pn_bits_float(pn_gguf_u32(p));
         return true;
     }
     if (p && v->item == PN_GGUF_F64) {
-        uint64_t bits = pn_gguf_u64(p);
-        memcpy(out, &bits, sizeof *out);
+        *out = pn_bits_double(pn_gguf_u64(p));
         return true;
     }
     if (!p || v->item == PN_GGUF_BOOL || !pn_gguf_int_at(v, i, &whole)) return false;

@@ -2,6 +2,7 @@
 #include "kernels/prove_work.h"
 
 #include "base/cpu.h"
+#include "base/math.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -74,13 +75,7 @@ uint64_t pn_prove_random(uint64_t *state)
 /* Uniform in -1..1. */
 static float random_unit(uint64_t *random) { return (float)((int32_t)(pn_prove_random(random) >> 40) - (1 << 23)) * 0x1p-23f; }
 
-static float random_bits(uint64_t *random)
-{
-    const uint32_t bits = (uint32_t)(pn_prove_random(random) >> 32);
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
+static float random_bits(uint64_t *random) { return pn_bits_float((uint32_t)(pn_prove_random(random) >> 32)); }
 
 /* ---- weights ---- */
 
@@ -158,8 +153,7 @@ static void fill_codes(uint8_t *p, size_t n, int fill, uint64_t *random)
 
 static void put_float(uint8_t *p, pn_type type, float f)
 {
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
+    uint32_t bits = pn_float_bits(f);
     if (type == PN_F16) bits = (uint32_t)pn_f32_to_f16(f) << 16;
     const size_t n = type == PN_F32 ? 4 : 2;
     for (size_t i = 0; i < n; i++) p[i] = (uint8_t)(bits >> 8 * (4 - n + i));

@@ -3,26 +3,15 @@
 #ifndef PN_CODES_H
 #define PN_CODES_H
 
+#include "base/math.h"
 #include "quant/quant.h"
 
 /* Reads from any address: weights lie as the file has them. */
 static inline uint16_t pn_load_u16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
 static inline uint32_t pn_load_u32(const uint8_t *p) { return (uint32_t)pn_load_u16(p) | (uint32_t)pn_load_u16(p + 2) << 16; }
-static inline float pn_load_f32(const uint8_t *p)
-{
-    const uint32_t bits = pn_load_u32(p);
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
+static inline float pn_load_f32(const uint8_t *p) { return pn_bits_float(pn_load_u32(p)); }
 static inline float pn_load_f16(const uint8_t *p) { return pn_f16_to_f32(pn_load_u16(p)); }
-static inline float pn_load_bf16(const uint8_t *p)
-{
-    const uint32_t bits = (uint32_t)pn_load_u16(p) << 16;
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
+static inline float pn_load_bf16(const uint8_t *p) { return pn_bits_float((uint32_t)pn_load_u16(p) << 16); }
 
 /* 2^(e - 128), and half of the 8-bit float of NVFP4: 4 bits of exponent, 3 of mantissa, its sign bit ignored; 0x7f (NaN) counts as 0, 0xff
  * does not, as in the reference. */

@@ -44,37 +44,23 @@ bool pn_row_bytes(pn_type type, uint64_t n, uint64_t *bytes)
     return pn_mul(n / info->block, info->bytes, bytes);
 }
 
-static uint32_t float_bits(float f)
-{
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    return bits;
-}
-
-static float float_from_bits(uint32_t bits)
-{
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
 float pn_f16_to_f32(uint16_t h)
 {
     const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, exponent = (h >> 10) & 31u, mantissa = h & 0x3ffu;
-    if (exponent == 31) return float_from_bits(sign | 0x7f800000u | mantissa << 13);
-    if (exponent == 0) return float_from_bits(sign | float_bits((float)mantissa * 0x1p-24f));
-    return float_from_bits(sign | (exponent + 112) << 23 | mantissa << 13);
+    if (exponent == 31) return pn_bits_float(sign | 0x7f800000u | mantissa << 13);
+    if (exponent == 0) return pn_bits_float(sign | pn_float_bits((float)mantissa * 0x1p-24f));
+    return pn_bits_float(sign | (exponent + 112) << 23 | mantissa << 13);
 }
 
 uint16_t pn_f32_to_f16(float f)
 {
-    const uint32_t bits = float_bits(f), magnitude = bits & 0x7fffffffu;
+    const uint32_t bits = pn_float_bits(f), magnitude = bits & 0x7fffffffu;
     const uint32_t sign = bits >> 16 & 0x8000u;
     if (magnitude > 0x7f800000u) return (uint16_t)(sign | 0x7e00u); /* NaN */
     if (magnitude >= 0x477ff000u) return (uint16_t)(sign | 0x7c00u); /* 65520 and above round to infinity */
     if (magnitude < 0x38800000u) { /* below 2^-14: 0.5's unit in the last place is the step of half subnormals, 2^-24 */
-        const float rounded = float_from_bits(magnitude) + 0.5f;
-        return (uint16_t)(sign | (float_bits(rounded) - float_bits(0.5f)));
+        const float rounded = pn_bits_float(magnitude) + 0.5f;
+        return (uint16_t)(sign | (pn_float_bits(rounded) - pn_float_bits(0.5f)));
     }
     const uint32_t rounded = magnitude + 0xfffu + (magnitude >> 13 & 1u);
     return (uint16_t)(sign | (rounded - 0x38000000u) >> 13);

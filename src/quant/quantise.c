@@ -21,8 +21,7 @@ void pn_quantise_f16(void *dst, const float *src, int64_t n, const float *import
 /* Nearest even; a NaN stays one. */
 static uint16_t bf16_from_f32(float f)
 {
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
+    const uint32_t bits = pn_float_bits(f);
     if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(bits >> 16 | 64u);
     return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }

@@ -13,10 +13,7 @@ static inline void pn_put_u16(uint8_t *p, uint16_t v)
 /* Nearest integer, ties to even, for |v| <= 4194303; any other v, NaN too, gives some integer within 2^22. */
 static inline int pn_nearest(float v)
 {
-    const float shifted = v + 12582912.0f;
-    int32_t bits;
-    memcpy(&bits, &shifted, sizeof bits);
-    return (bits & 0x007fffff) - 0x00400000;
+    return (int)(pn_float_bits(v + 12582912.0f) & 0x007fffffu) - 0x00400000;
 }
 static inline int pn_clamp(int v, int low, int high) { return v < low ? low : v > high ? high : v; }
 /* As pn_clamp; a NaN gives low. */

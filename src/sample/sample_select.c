@@ -16,19 +16,14 @@
 
 static inline uint64_t rank_of(float logit, int32_t id)
 {
-    uint32_t bits;
-    logit += 0.0f; /* -0 is +0: equal logits go by id */
-    memcpy(&bits, &logit, sizeof bits);
+    const uint32_t bits = pn_float_bits(logit + 0.0f); /* -0 is +0: equal logits go by id */
     const uint32_t ascending = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
     return (uint64_t)~ascending << 32 | (uint32_t)id;
 }
 static inline float logit_of(uint64_t rank)
 {
     const uint32_t ascending = ~(uint32_t)(rank >> 32);
-    const uint32_t bits = ascending & 0x80000000u ? ascending ^ 0x80000000u : ~ascending;
-    float logit;
-    memcpy(&logit, &bits, sizeof logit);
-    return logit;
+    return pn_bits_float(ascending & 0x80000000u ? ascending ^ 0x80000000u : ~ascending);
 }
 static inline pinch_token id_of(uint64_t rank) { return (pinch_token)(uint32_t)rank; }
 
@@ -89,9 +84,7 @@ static inline double below(double max, float logit) { return (double)logit == ma
 static inline uint64_t typical_rank(const set *v, float logit, pinch_token id)
 {
     const float distance = (float)fabs(-below(v->typical_max, logit) + v->centre);
-    uint32_t bits;
-    memcpy(&bits, &distance, sizeof bits);
-    return (uint64_t)bits << 32 | (uint32_t)id;
+    return (uint64_t)pn_float_bits(distance) << 32 | (uint32_t)id;
 }
 
 /* Candidate i, if it is inside. */

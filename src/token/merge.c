@@ -2,6 +2,7 @@
  *
  * Symbols are linked; a heap holds (rank, left symbol). An entry counts only while the left symbol's pair still has that rank: when either side changes, the
  * pair's rank is looked up anew, so stale entries fall out by themselves. A pair of the same rank at the same place is the same pair to the order. */
+#include "base/math.h"
 #include "token/token_int.h"
 
 #define NONE UINT32_MAX
@@ -64,8 +65,7 @@ static uint32_t score_rank(const pn_vocab *v, pinch_token id)
     double score = 0;
     if (v->scores) pn_gguf_float_at(v->scores, (uint64_t)id, &score);
     const float f = (float)score + 0.0f; /* -0 becomes 0 */
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
+    const uint32_t bits = pn_float_bits(f);
     if (f != f) return NONE - 1;
     return bits >> 31 ? bits : ~(bits | 0x80000000u);
 }

@@ -2,6 +2,7 @@
  * another, the best where greedy; the same again after a reset. Vocabularies are shorter and longer than a sampler's list of candidates. */
 #include "fuzz.h"
 
+#include "base/math.h"
 #include "sample/sample.h"
 
 #include <math.h>
@@ -23,9 +24,7 @@ static float any_float(const uint8_t **data, size_t *size)
     if (b < 128) return (float)(b - 64) / 16;
     uint32_t bits = (uint32_t)b << 24;
     for (int i = 0; i < 3; i++) bits |= (uint32_t)fuzz_byte(data, size) << 8 * i;
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
+    return pn_bits_float(bits);
 }
 
 static int32_t any_int(const uint8_t **data, size_t *size)
