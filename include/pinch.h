@@ -145,7 +145,7 @@ typedef enum pinch_cache_type { PINCH_CACHE_F32 = 0, PINCH_CACHE_F16 = 1, PINCH_
 
 typedef struct pinch_session_options {
     int32_t n_ctx;           /* positions per sequence; 0: the model's, at most 8192, less where memory asks for it (logged) */
-    int32_t n_batch;         /* rows computed at once; 0: 512, at most n_ctx */
+    int32_t n_batch;         /* rows computed at once; 0: 256, at most n_ctx */
     int32_t n_seq;           /* sequences; 0: 1 */
     int n_threads;           /* generation; 0: derived from the machine's cores */
     int n_threads_batch;     /* prompts; 0: as n_threads */

@@ -26,7 +26,7 @@ static const cli_option context_options[] = {
 const cli_group cli_context_group = {"Context", COUNTED(context_options)};
 
 static const cli_option compute_options[] = {
-    {{"-b", "--batch-size"}, "N", CLI_INT, CLI_FIELD(n_batch), 1, 65536, NULL, "Tokens of a prompt that are computed at once; fewer take less memory.", "512"},
+    {{"-b", "--batch-size"}, "N", CLI_INT, CLI_FIELD(n_batch), 1, 65536, NULL, "Tokens of a prompt that are computed at once; fewer take less memory.", "256"},
     {{"-t", "--threads"}, "N", CLI_INT, CLI_FIELD(threads), 1, 64, NULL, "Threads that generate.", "derived from the machine's cores"},
     {{"-tb", "--threads-batch"}, "N", CLI_INT, CLI_FIELD(threads_batch), 1, 64, NULL, "Threads that read prompts.", "as -t"},
     {{"-ctk", "--cache-type-k"}, "TYPE", CLI_CHOICE, CLI_FIELD(type_k), 0, 0, cache_types, "Number format of the keys that are remembered: f32, f16 or q8_0.", NULL},

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { DEFAULT_CONTEXT = 8192, LEAST_CONTEXT = 256, DEFAULT_BATCH = 512, ROWS_OUT = 8, MOST_SEQUENCES = 4096 };
+enum { DEFAULT_CONTEXT = 8192, LEAST_CONTEXT = 256, DEFAULT_BATCH = 256, ROWS_OUT = 8, MOST_SEQUENCES = 4096 };
 
 pinch_session_options pinch_session_options_default(void) { return (pinch_session_options){.type_k = PINCH_CACHE_F16, .type_v = PINCH_CACHE_F16}; }
 
