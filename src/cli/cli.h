@@ -123,6 +123,8 @@ void cli_write_generated(const char *text, size_t n); /* of a model: as it is, b
 void cli_write_safe(const char *text, size_t n); /* of a file: control characters become ? */
 void cli_print(const char *format, ...) PN_PRINTF(1, 2);
 int cli_flush(const cli_settings *s);
+/* Text as it is; with --json {"text": .., "text_b64": ..}, the latter if it may be no UTF-8. A status. */
+int cli_give_text(const cli_settings *s, const char *text, size_t n, bool any_bytes);
 /* Prints the JSON document with a newline, frees the writer. */
 int cli_write_json(const cli_settings *s, pn_json_writer *w);
 /* Number to text in the program's own form: fixed point. */

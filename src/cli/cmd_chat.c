@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 
 #include "base/cpu.h"
+#include "engine/engine.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -126,24 +127,13 @@ static bool on_token(void *user, pinch_token token, const char *text, size_t n)
     return c->output_failed || cli_interrupted(NULL);
 }
 
-static pinch_status render(chat *c, cli_ids *ids, pinch_error *err)
+static pinch_status render(const chat *c, cli_ids *ids, pinch_error *err)
 {
-    size_t capacity = 4096, n = 0;
-    for (int attempt = 0; attempt < 2; attempt++) {
-        char *text = malloc(capacity);
-        if (!text) return pn_fail_memory(err, "the conversation", capacity);
-        n = 0;
-        const pinch_status st = pinch_chat_render(c->e.model, c->messages, c->n, true, text, capacity, &n, err);
-        if (!st) {
-            const bool ok = cli_tokenize_text(c->s, c->e.model, text, n, true, true, ids);
-            free(text);
-            return ok ? PINCH_OK : pn_fail(err, PINCH_ERR_FORMAT, "the conversation cannot be tokenized");
-        }
-        free(text);
-        if (n <= capacity) return st;
-        capacity = n;
-    }
-    return err->status;
+    cli_text text = {NULL, 0};
+    pinch_status st = pn_text_chat(c->e.model, c->messages, c->n, true, &text.data, &text.n, err);
+    if (!st) st = pn_text_encode(c->e.model, text.data, text.n, true, true, &ids->data, &ids->n, err);
+    free(text.data);
+    return st;
 }
 
 /* The conversation as tokens that leave room for an answer; the oldest turns go where it is too long. */

@@ -1,6 +1,8 @@
 /* cmd_template.c - `pinch template`: renders a chat template with the variables of a JSON file. */
 #include "cli/cli.h"
 
+#include "engine/engine.h"
+
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -73,32 +75,14 @@ static bool read_template(const cli_settings *s, cli_text *out)
     return out->data != NULL;
 }
 
-/* Rendering twice would double the time of a slow template: the first buffer is large. */
 static int render(const cli_settings *s, const cli_text *template, const cli_text *input, int64_t now)
 {
     pinch_error err = {PINCH_OK, ""};
-    size_t capacity = (size_t)1 << 20, n = 0;
-    for (int attempt = 0; attempt < 2; attempt++) {
-        char *text = malloc(capacity);
-        if (!text) return cli_fail(s, "out of memory for a text of %zu bytes", capacity);
-        n = 0;
-        const pinch_status st = pinch_template_render(template->data, template->n, input->data, input->n, now, text, capacity, &n, &err);
-        if (!st && s->json) {
-            pn_json_writer w = {0};
-            pn_json_object(&w);
-            pn_json_put_key(&w, "text");
-            pn_json_string(&w, text, n);
-            pn_json_object_end(&w);
-            free(text);
-            return cli_write_json(s, &w);
-        }
-        if (!st) cli_write(text, n);
-        free(text);
-        if (!st) return cli_flush(s);
-        if (n <= capacity) break;
-        capacity = n;
-    }
-    return cli_error(s, &err);
+    cli_text text = {NULL, 0};
+    if (pn_text_template(template->data, template->n, input->data, input->n, now, &text.data, &text.n, &err)) return cli_error(s, &err);
+    const int status = cli_give_text(s, text.data, text.n, false);
+    free(text.data);
+    return status;
 }
 
 static int run(cli_settings *s)

@@ -1,6 +1,8 @@
 /* cmd_tokens.c - `pinch tokenize` and `pinch detokenize`: text to ids and back, byte for byte. */
 #include "cli/cli.h"
 
+#include "engine/engine.h"
+
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -202,29 +204,11 @@ static int tokenize(cli_settings *s)
 static int print_text(const cli_settings *s, const pinch_model *model, const cli_ids *ids)
 {
     pinch_error err = {PINCH_OK, ""};
-    size_t capacity = 16 * ids->n + 64, n = 0;
-    for (int attempt = 0; attempt < 2; attempt++) {
-        char *text = malloc(capacity);
-        if (!text) return cli_fail(s, "out of memory for the text of %zu tokens", ids->n);
-        const pinch_status st = pinch_detokenize(model, ids->data, ids->n, s->special, text, capacity, &n, &err);
-        if (!st && s->json) {
-            pn_json_writer w = {0};
-            pn_json_object(&w);
-            pn_json_put_key(&w, "text");
-            pn_json_string(&w, text, n);
-            pn_json_put_key(&w, "text_b64");
-            pn_json_base64(&w, text, n);
-            pn_json_object_end(&w);
-            free(text);
-            return cli_write_json(s, &w);
-        }
-        if (!st) cli_write(text, n);
-        free(text);
-        if (!st) return cli_flush(s);
-        if (n <= capacity) break;
-        capacity = n;
-    }
-    return cli_error(s, &err);
+    cli_text text = {NULL, 0};
+    if (pn_text_decode(model, ids->data, ids->n, s->special, &text.data, &text.n, &err)) return cli_error(s, &err);
+    const int status = cli_give_text(s, text.data, text.n, true);
+    free(text.data);
+    return status;
 }
 
 static int detokenize(cli_settings *s)

@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 
 #include "base/number.h"
+#include "engine/engine.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -77,19 +78,8 @@ bool cli_read_ids(const cli_settings *s, const char *path, cli_ids *out)
 bool cli_tokenize_text(const cli_settings *s, const pinch_model *model, const char *text, size_t n, bool add_special, bool parse_special, cli_ids *out)
 {
     pinch_error err = {PINCH_OK, ""};
-    size_t capacity = n + 16, wanted = 0; /* at most a token a byte and a few special ones is what tokenizers give */
-    for (int attempt = 0; attempt < 2; attempt++) {
-        pinch_token *ids = pn_alloc(capacity, sizeof *ids);
-        if (!ids) return cli_fail(s, "out of memory for the tokens of %zu bytes", n), false;
-        const pinch_status st = pinch_tokenize(model, text, n, add_special, parse_special, ids, capacity, &wanted, &err);
-        if (!st) {
-            *out = (cli_ids){ids, wanted};
-            return true;
-        }
-        free(ids);
-        if (wanted <= capacity) break;
-        capacity = wanted;
-    }
+    *out = (cli_ids){NULL, 0};
+    if (!pn_text_encode(model, text, n, add_special, parse_special, &out->data, &out->n, &err)) return true;
     cli_error(s, &err);
     return false;
 }

@@ -209,6 +209,24 @@ int cli_write_json(const cli_settings *s, pn_json_writer *w)
     return failed ? cli_fail(s, "out of memory for the JSON output") : cli_flush(s);
 }
 
+int cli_give_text(const cli_settings *s, const char *text, size_t n, bool any_bytes)
+{
+    if (!s->json) {
+        cli_write(text, n);
+        return cli_flush(s);
+    }
+    pn_json_writer w = {0};
+    pn_json_object(&w);
+    pn_json_put_key(&w, "text");
+    pn_json_string(&w, text, n);
+    if (any_bytes) {
+        pn_json_put_key(&w, "text_b64");
+        pn_json_base64(&w, text, n);
+    }
+    pn_json_object_end(&w);
+    return cli_write_json(s, &w);
+}
+
 const char *cli_fixed(char buffer[64], double v, int decimals)
 {
     char text[512];

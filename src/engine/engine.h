@@ -58,4 +58,10 @@ struct pinch_session {
 const pn_kernel *pn_model_kernel(const pinch_model *model, pn_type type);
 pinch_status pn_model_needs_vocab(const pinch_model *model, pinch_error *err);
 
+/* What pinch_tokenize, pinch_detokenize, pinch_chat_render and pinch_template_render copy into a buffer: malloc'ed, the caller's. */
+pinch_status pn_text_encode(const pinch_model *model, const char *text, size_t n, bool add_special, bool parse_special, pinch_token **ids, size_t *n_ids, pinch_error *err);
+pinch_status pn_text_decode(const pinch_model *model, const pinch_token *tokens, size_t n, bool special, char **text, size_t *n_text, pinch_error *err);
+pinch_status pn_text_chat(const pinch_model *model, const pinch_message *messages, size_t n, bool add_generation_prompt, char **text, size_t *n_text, pinch_error *err);
+pinch_status pn_text_template(const char *source, size_t n_source, const char *json, size_t n_json, int64_t now, char **text, size_t *n_text, pinch_error *err);
+
 #endif

@@ -19,23 +19,33 @@ static pinch_status give(void *result, size_t n, size_t item, void *out, size_t 
     return n <= capacity ? PINCH_OK : pn_fail(err, PINCH_ERR_ARGUMENT, "%s: %zu do not fit in a buffer for %zu", what, n, capacity);
 }
 
+pinch_status pn_text_encode(const pinch_model *m, const char *text, size_t n, bool add_special, bool parse_special, pinch_token **ids, size_t *n_ids, pinch_error *err)
+{
+    const pinch_status st = pn_model_needs_vocab(m, err);
+    return st ? st : pn_encode(m->vocab, text, n, add_special, parse_special, ids, n_ids, err);
+}
+
 pinch_status pinch_tokenize(const pinch_model *m, const char *text, size_t n, bool add_special, bool parse_special, pinch_token *out, size_t capacity, size_t *n_out, pinch_error *err)
 {
     pinch_token *ids = NULL;
     size_t count = 0;
-    pinch_status st = pn_model_needs_vocab(m, err);
-    if (!st) st = pn_encode(m->vocab, text, n, add_special, parse_special, &ids, &count, err);
+    const pinch_status st = pn_text_encode(m, text, n, add_special, parse_special, &ids, &count, err);
     return st ? st : give(ids, count, sizeof *ids, out, capacity, n_out, "tokens", err);
+}
+
+pinch_status pn_text_decode(const pinch_model *m, const pinch_token *tokens, size_t n, bool special, char **text, size_t *n_text, pinch_error *err)
+{
+    pinch_status st = pn_model_needs_vocab(m, err);
+    for (size_t i = 0; i < n && !st; i++)
+        if (tokens[i] < 0 || tokens[i] >= pn_vocab_size(m->vocab)) st = pn_fail(err, PINCH_ERR_ARGUMENT, "token %d is not in 0..%d", (int)tokens[i], (int)pn_vocab_size(m->vocab) - 1);
+    return st ? st : pn_decode(m->vocab, tokens, n, false, special, text, n_text, err);
 }
 
 pinch_status pinch_detokenize(const pinch_model *m, const pinch_token *tokens, size_t n, bool special, char *out, size_t capacity, size_t *n_out, pinch_error *err)
 {
     char *text = NULL;
     size_t count = 0;
-    pinch_status st = pn_model_needs_vocab(m, err);
-    for (size_t i = 0; i < n && !st; i++)
-        if (tokens[i] < 0 || tokens[i] >= pn_vocab_size(m->vocab)) st = pn_fail(err, PINCH_ERR_ARGUMENT, "token %d is not in 0..%d", (int)tokens[i], (int)pn_vocab_size(m->vocab) - 1);
-    if (!st) st = pn_decode(m->vocab, tokens, n, false, special, &text, &count, err);
+    const pinch_status st = pn_text_decode(m, tokens, n, special, &text, &count, err);
     return st ? st : give(text, count, 1, out, capacity, n_out, "bytes of text", err);
 }
 
@@ -84,7 +94,7 @@ static void put_context(const pinch_model *m, pn_json_writer *w, const pinch_mes
     pn_json_object_end(w);
 }
 
-static pinch_status render(const char *source, size_t n_source, const char *json, size_t n_json, int64_t now, char **text, size_t *n, pinch_error *err)
+pinch_status pn_text_template(const char *source, size_t n_source, const char *json, size_t n_json, int64_t now, char **text, size_t *n, pinch_error *err)
 {
     pn_arena arena;
     pn_json context;
@@ -116,7 +126,7 @@ static void drop_added(const pinch_model *m, char *text, size_t *n)
     }
 }
 
-pinch_status pinch_chat_render(const pinch_model *m, const pinch_message *messages, size_t n_messages, bool add_generation_prompt, char *out, size_t capacity, size_t *n_out, pinch_error *err)
+pinch_status pn_text_chat(const pinch_model *m, const pinch_message *messages, size_t n, bool add_generation_prompt, char **text, size_t *n_text, pinch_error *err)
 {
     pn_str source = {pn_template_chatml, strlen(pn_template_chatml)};
     bool found;
@@ -124,20 +134,25 @@ pinch_status pinch_chat_render(const pinch_model *m, const pinch_message *messag
     if (!st) st = pn_gguf_get_string(m->gguf, "tokenizer.chat_template", &source, &found, err);
     if (st) return st;
     pn_json_writer w = {0};
+    put_context(m, &w, messages, n, add_generation_prompt);
+    st = w.failed ? pn_fail_memory(err, "the messages", w.capacity) : pn_text_template(source.p, source.n, w.data, w.n, INT64_MIN, text, n_text, err);
+    pn_json_writer_free(&w);
+    if (!st) drop_added(m, *text, n_text);
+    return st;
+}
+
+pinch_status pinch_chat_render(const pinch_model *m, const pinch_message *messages, size_t n_messages, bool add_generation_prompt, char *out, size_t capacity, size_t *n_out, pinch_error *err)
+{
     char *text = NULL;
     size_t n = 0;
-    put_context(m, &w, messages, n_messages, add_generation_prompt);
-    st = w.failed ? pn_fail_memory(err, "the messages", w.capacity) : render(source.p, source.n, w.data, w.n, INT64_MIN, &text, &n, err);
-    pn_json_writer_free(&w);
-    if (st) return st;
-    drop_added(m, text, &n);
-    return give(text, n, 1, out, capacity, n_out, "bytes of text", err);
+    const pinch_status st = pn_text_chat(m, messages, n_messages, add_generation_prompt, &text, &n, err);
+    return st ? st : give(text, n, 1, out, capacity, n_out, "bytes of text", err);
 }
 
 pinch_status pinch_template_render(const char *source, size_t n_source, const char *json, size_t n_json, int64_t now, char *out, size_t capacity, size_t *n_out, pinch_error *err)
 {
     char *text = NULL;
     size_t n = 0;
-    const pinch_status st = render(source, n_source, json, n_json, now, &text, &n, err);
+    const pinch_status st = pn_text_template(source, n_source, json, n_json, now, &text, &n, err);
     return st ? st : give(text, n, 1, out, capacity, n_out, "bytes of text", err);
 }
