@@ -78,46 +78,15 @@ typedef struct pn_exact_mm {
     pn_type type;
 } pn_exact_mm;
 
-/* ---- vector operations: one table per instruction set, all bit-equal to scalar -----------------------------------------
- * Sums over a row ("16 lanes"): lane l of 16 takes elements l, l+16, ... ascending, missing ones count as +0 (for max: not at all); then
- * lanes meet as (l, l+8), (l, l+4), (l, l+2), (l, l+1), always lower + upper. */
+/* ---- vector operations: one table per instruction set, all bit-equal to scalar; ops.def says what each does --------------- */
+
 typedef struct pn_ops {
     const char *isa;
-    /* dst: rows of activations; n a multiple of 32 / 256 */
-    void (*quantise_32)(pn_act32 *dst, const float *x, int64_t n);
-    void (*quantise_256)(pn_act256 *dst, const float *x, int64_t n);
-    float (*sum_squares)(const float *x, int64_t n);                 /* 16 lanes: lane = fma(x, x, lane) */
-    void (*norm_scale)(float *y, const float *x, float scale, const float *w, int64_t n); /* (x*scale)*w; w NULL: x*scale; y may be x */
-    void (*add)(float *y, const float *x, int64_t n);                /* y += x */
-    void (*scale)(float *y, float s, int64_t n);                     /* y *= s */
-    void (*add_scaled)(float *y, const float *x, float s, int64_t n);/* y = y + x*s: product rounded, then the sum */
-    void (*mul)(float *y, const float *x, int64_t n);                /* y *= x */
-    /* y = act(g) * u; y may be g or u; u NULL: y = act(g). pn_silu, pn_gelu of base/math.h are the definitions; relu2: r*r, r = g > 0 ? g : 0 */
-    void (*silu_mul)(float *y, const float *g, const float *u, int64_t n);
-    void (*gelu_mul)(float *y, const float *g, const float *u, int64_t n);
-    void (*relu2_mul)(float *y, const float *g, const float *u, int64_t n);
-    void (*softcap)(float *x, float cap, int64_t n);                 /* x = cap * tanh(x * (1/cap)) */
-    float (*max)(const float *x, int64_t n);                         /* -inf for n = 0; NaNs do not enter; the sign of a zero is free */
-    float (*exp_sum)(float *x, float max, int64_t n);                /* x = exp(x - max); returns their 16-lane sum */
-    /* Rotary, in place, n_pairs pairs, cs[2k] = cos, cs[2k+1] = sin: a*c - b*s as fma(a, c, -(b*s)), a*s + b*c as fma(a, s, b*c).
-     * norm: pair k is x[2k], x[2k+1]; neox: x[k], x[k + n_pairs]. */
-    void (*rope_norm)(float *x, const float *cs, int64_t n_pairs);
-    void (*rope_neox)(float *x, const float *cs, int64_t n_pairs);
-    void (*f16_from_f32)(uint16_t *y, const float *x, int64_t n);
-    void (*f32_from_f16)(float *y, const uint16_t *x, int64_t n);
-
-    /* Attention. The K cache of one head lies in tiles of 16 positions, `tile_bytes` apart:
-     *   f32, f16:  [d][16] elements: all positions' channel 0, then channel 1, ...      (16*d elements)
-     *   q8_0:      per 32 channels: [16] f16 scales, then [32][16] int8
-     * qk writes scores[i*ld + t*16 + p] = dot(q_i, K of position p of tile t) for n_q queries and n_tiles tiles:
-     *   f32, f16: acc = fma(q, k, acc), channels ascending;  q8_0: per 32 channels u = fma(q, float(k), u) from +0, then acc = fma(u, scale, acc).
-     * The V cache of one head is position after position, `row_bytes` apart: d elements, or q8_0 blocks of 32 (f16 scale, 32 int8).
-     * pv: o_i[c] = fma(p[i*ld + j], V_j[c], o_i[c]), positions ascending, onto what o_i holds;  q8_0: V_j[c] = float(code) * scale, rounded. */
-    void (*qk[3])(float *scores, int64_t ld, const void *k, size_t tile_bytes, int64_t n_tiles, const float *const *q, int n_q, int d);
-    void (*pv[3])(float *const *o, const float *p, int64_t ld, const void *v, size_t row_bytes, int64_t n_pos, int n_q, int d);
-
-    /* Exact path: rows [row0, row1) of mm (type any, file layout) with float activations. */
-    void (*exact)(const pn_exact_mm *mm, int64_t row0, int64_t row1, void *scratch);
+#define OP(result, name, ...) result (*name)(__VA_ARGS__);
+#define OP_OF_CACHE(result, name, ...) result (*name[3])(__VA_ARGS__);
+#include "kernels/ops.def"
+#undef OP
+#undef OP_OF_CACHE
 } pn_ops;
 
 #define PN_EXACT_ROWS 16

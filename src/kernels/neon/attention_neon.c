@@ -1,4 +1,4 @@
-/* kernels/neon/attention_neon.c - scores and weighted values of pn_ops: the layouts and the order of sums stand in kernels.h.
+/* kernels/neon/attention_neon.c - scores and weighted values of pn_ops: the layouts and the order of sums stand in ops.def.
  *
  * K: lanes are positions, so a score is one chain over channels. V: lanes are channels, so an output is one chain over positions. Up to
  * four queries share each load; their number is a constant in the inner functions. */

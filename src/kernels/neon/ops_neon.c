@@ -61,36 +61,36 @@ static inline float32x4_t relu2(float32x4_t a, float32x4_t b, float32x4_t s)
 static inline float32x4_t relu2_times(float32x4_t a, float32x4_t b, float32x4_t s) { return vmulq_f32(relu2(a, b, s), b); }
 static inline float32x4_t capped(float32x4_t a, float32x4_t b, float32x4_t s) { return (void)b, vmulq_f32(s, neon_tanh(vmulq_f32(a, vdivq_f32(vdupq_n_f32(1), s)))); }
 
-static void norm_scale(float *y, const float *x, float scale, const float *w, int64_t n)
+void pn_neon_norm_scale(float *y, const float *x, float scale, const float *w, int64_t n)
 {
     if (w) map(y, x, w, scale, n, scaled_weighted);
     else map(y, x, x, scale, n, scaled);
 }
 
-static void add(float *y, const float *x, int64_t n) { map(y, y, x, 0, n, sum); }
-static void scale_row(float *y, float s, int64_t n) { map(y, y, y, s, n, scaled); }
-static void add_scaled(float *y, const float *x, float s, int64_t n) { map(y, y, x, s, n, sum_scaled); }
-static void mul(float *y, const float *x, int64_t n) { map(y, y, x, 0, n, product); }
+void pn_neon_add(float *y, const float *x, int64_t n) { map(y, y, x, 0, n, sum); }
+void pn_neon_scale(float *y, float s, int64_t n) { map(y, y, y, s, n, scaled); }
+void pn_neon_add_scaled(float *y, const float *x, float s, int64_t n) { map(y, y, x, s, n, sum_scaled); }
+void pn_neon_mul(float *y, const float *x, int64_t n) { map(y, y, x, 0, n, product); }
 
-static void silu_mul(float *y, const float *g, const float *u, int64_t n)
+void pn_neon_silu_mul(float *y, const float *g, const float *u, int64_t n)
 {
     if (u) map(y, g, u, 0, n, silu_times);
     else map(y, g, g, 0, n, silu);
 }
 
-static void gelu_mul(float *y, const float *g, const float *u, int64_t n)
+void pn_neon_gelu_mul(float *y, const float *g, const float *u, int64_t n)
 {
     if (u) map(y, g, u, 0, n, gelu_times);
     else map(y, g, g, 0, n, gelu);
 }
 
-static void relu2_mul(float *y, const float *g, const float *u, int64_t n)
+void pn_neon_relu2_mul(float *y, const float *g, const float *u, int64_t n)
 {
     if (u) map(y, g, u, 0, n, relu2_times);
     else map(y, g, g, 0, n, relu2);
 }
 
-static void softcap(float *x, float cap, int64_t n) { map(x, x, x, cap, n, capped); }
+void pn_neon_softcap(float *x, float cap, int64_t n) { map(x, x, x, cap, n, capped); }
 
 /* ---- sums over a row: 16 lanes ---- */
 
@@ -107,7 +107,7 @@ static inline float sum_lanes(const lanes *l)
 }
 
 /* Missing elements are +0: no lane is ever -0, so adding them changes nothing. */
-static float sum_squares(const float *x, int64_t n)
+float pn_neon_sum_squares(const float *x, int64_t n)
 {
     lanes l = {{vdupq_n_f32(0), vdupq_n_f32(0), vdupq_n_f32(0), vdupq_n_f32(0)}};
     int64_t i = 0;
@@ -123,7 +123,7 @@ static float sum_squares(const float *x, int64_t n)
     return sum_lanes(&l);
 }
 
-static float max(const float *x, int64_t n)
+float pn_neon_max(const float *x, int64_t n)
 {
     float32x4_t m[4];
     for (int j = 0; j < 4; j++) m[j] = vdupq_n_f32(-INFINITY);
@@ -138,7 +138,7 @@ static float max(const float *x, int64_t n)
     return largest;
 }
 
-static float exp_sum(float *x, float largest, int64_t n)
+float pn_neon_exp_sum(float *x, float largest, int64_t n)
 {
     const float32x4_t m = vdupq_n_f32(largest);
     lanes l = {{vdupq_n_f32(0), vdupq_n_f32(0), vdupq_n_f32(0), vdupq_n_f32(0)}};
@@ -173,7 +173,7 @@ static inline void rotate_one(float *a, float *b, float c, float s)
     *b = fmaf(x, s, y * c);
 }
 
-static void rope_norm(float *x, const float *cs, int64_t n_pairs)
+void pn_neon_rope_norm(float *x, const float *cs, int64_t n_pairs)
 {
     int64_t k = 0;
     for (; k + 4 <= n_pairs; k += 4) {
@@ -185,7 +185,7 @@ static void rope_norm(float *x, const float *cs, int64_t n_pairs)
     for (; k < n_pairs; k++) rotate_one(&x[2 * k], &x[2 * k + 1], cs[2 * k], cs[2 * k + 1]);
 }
 
-static void rope_neox(float *x, const float *cs, int64_t n_pairs)
+void pn_neon_rope_neox(float *x, const float *cs, int64_t n_pairs)
 {
     int64_t k = 0;
     for (; k + 4 <= n_pairs; k += 4) {
@@ -200,7 +200,7 @@ static void rope_neox(float *x, const float *cs, int64_t n_pairs)
 
 /* ---- half precision ---- */
 
-static void f16_from_f32(uint16_t *y, const float *x, int64_t n)
+void pn_neon_f16_from_f32(uint16_t *y, const float *x, int64_t n)
 {
     int64_t i = 0;
     for (; i + 4 <= n; i += 4) { /* a NaN becomes 0x7E00 with its sign */
@@ -212,34 +212,15 @@ static void f16_from_f32(uint16_t *y, const float *x, int64_t n)
     for (; i < n; i++) y[i] = pn_f32_to_f16(x[i]);
 }
 
-static void f32_from_f16(float *y, const uint16_t *x, int64_t n)
+void pn_neon_f32_from_f16(float *y, const uint16_t *x, int64_t n)
 {
     int64_t i = 0;
     for (; i + 4 <= n; i += 4) vst1q_f32(y + i, vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(x + i))));
     for (; i < n; i++) y[i] = pn_f16_to_f32(x[i]);
 }
 
+#define OP_NAME(name) pn_neon_##name
 const pn_ops pn_ops_neon = {
     .isa = "neon",
-    .quantise_32 = pn_neon_quantise_32,
-    .quantise_256 = pn_neon_quantise_256,
-    .sum_squares = sum_squares,
-    .norm_scale = norm_scale,
-    .add = add,
-    .scale = scale_row,
-    .add_scaled = add_scaled,
-    .mul = mul,
-    .silu_mul = silu_mul,
-    .gelu_mul = gelu_mul,
-    .relu2_mul = relu2_mul,
-    .softcap = softcap,
-    .max = max,
-    .exp_sum = exp_sum,
-    .rope_norm = rope_norm,
-    .rope_neox = rope_neox,
-    .f16_from_f32 = f16_from_f32,
-    .f32_from_f16 = f32_from_f16,
-    .qk = {pn_neon_qk_f32, pn_neon_qk_f16, pn_neon_qk_q8_0},
-    .pv = {pn_neon_pv_f32, pn_neon_pv_f16, pn_neon_pv_q8_0},
-    .exact = pn_neon_exact,
+#include "kernels/ops_members.h"
 };

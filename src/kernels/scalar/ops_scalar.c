@@ -1,4 +1,4 @@
-/* kernels/scalar/ops_scalar.c - the definition of every vector operation (pn_ops): rounding and order of sums as kernels.h states them. */
+/* kernels/scalar/ops_scalar.c - the definition of every vector operation (pn_ops): rounding and order of sums as ops.def states them. */
 #include "base/math.h"
 #include "kernels/registry.h"
 #include "quant/codes.h"
@@ -96,7 +96,7 @@ static void add(float *y, const float *x, int64_t n)
     for (int64_t i = 0; i < n; i++) y[i] = y[i] + x[i];
 }
 
-static void scale_row(float *y, float s, int64_t n)
+static void scale(float *y, float s, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) y[i] = y[i] * s;
 }
@@ -263,25 +263,5 @@ static void exact(const pn_exact_mm *e, int64_t row0, int64_t row1, void *scratc
 
 const pn_ops pn_ops_scalar = {
     .isa = "scalar",
-    .quantise_32 = quantise_32,
-    .quantise_256 = quantise_256,
-    .sum_squares = sum_squares,
-    .norm_scale = norm_scale,
-    .add = add,
-    .scale = scale_row,
-    .add_scaled = add_scaled,
-    .mul = mul,
-    .silu_mul = silu_mul,
-    .gelu_mul = gelu_mul,
-    .relu2_mul = relu2_mul,
-    .softcap = softcap,
-    .max = max,
-    .exp_sum = exp_sum,
-    .rope_norm = rope_norm,
-    .rope_neox = rope_neox,
-    .f16_from_f32 = f16_from_f32,
-    .f32_from_f16 = f32_from_f16,
-    .qk = {qk_f32, qk_f16, qk_q8_0},
-    .pv = {pv_f32, pv_f16, pv_q8_0},
-    .exact = exact,
+#include "kernels/ops_members.h"
 };

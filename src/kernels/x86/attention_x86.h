@@ -1,4 +1,4 @@
-/* kernels/x86/attention_x86.h - scores of queries with tiles of K, and weighted sums of V rows. Meaning and layouts: kernels.h.
+/* kernels/x86/attention_x86.h - scores of queries with tiles of K, and weighted sums of V rows. Meaning and layouts: ops.def.
  *
  * A template over the words of lanes_avx512.h or lanes_avx2.h. A block of up to 6 queries x n_wide vectors (tiles of 16 positions for K, 16 channels
  * for V) keeps its sums in registers. K tiles, or chunks of V rows, stay in L1 while all queries pass over them. */
@@ -212,11 +212,3 @@ static void pv_q8_0(float *const *o, const float *p, int64_t ld, const void *v, 
 {
     pv(vector_q8_0, (weigh_at){.o = o, .p = p, .ld = ld, .v = v, .row_bytes = row_bytes}, n_pos, n_q, d, true);
 }
-
-/* The table, for the file that includes all this. */
-#define PN_OPS_X86(isa_)                                                                                                                             \
-    const pn_ops pn_ops_##isa_ = {                                                                                                                   \
-        .isa = #isa_, .quantise_32 = quantise_32, .quantise_256 = quantise_256, .sum_squares = sum_squares, .norm_scale = norm_scale, .add = add,     \
-        .scale = scale, .add_scaled = add_scaled, .mul = mul, .silu_mul = silu_mul, .gelu_mul = gelu_mul, .relu2_mul = relu2_mul, .softcap = softcap, \
-        .max = max, .exp_sum = exp_sum, .rope_norm = rope_norm, .rope_neox = rope_neox, .f16_from_f32 = f16_from_f32, .f32_from_f16 = f32_from_f16,   \
-        .qk = {qk_f32, qk_f16, qk_q8_0}, .pv = {pv_f32, pv_f16, pv_q8_0}, .exact = exact}

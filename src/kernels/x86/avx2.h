@@ -20,33 +20,21 @@ typedef __m256i vec;
 typedef __m256 fvec;
 typedef __m256i row_mask;
 
-PN_INLINE vec v_load(const void *p) { return _mm256_load_si256(p); }
-PN_INLINE void v_store(void *p, vec v) { _mm256_store_si256(p, v); }
-PN_INLINE vec v_zero(void) { return _mm256_setzero_si256(); }
-PN_INLINE vec v_bytes(int x) { return _mm256_set1_epi8((char)x); }
-PN_INLINE vec v_and(vec a, vec b) { return _mm256_and_si256(a, b); }
-PN_INLINE vec v_or(vec a, vec b) { return _mm256_or_si256(a, b); }
-PN_INLINE vec v_xor(vec a, vec b) { return _mm256_xor_si256(a, b); }
+#define MM(op) _mm256_##op
+#define SI(op) _mm256_##op##_si256
+#include "kernels/x86/words_x86.h"
+#undef MM
+#undef SI
+
 PN_INLINE vec v_or_bits(vec a, vec b, int bits) { return v_or(a, v_and(b, v_bytes(bits))); } /* a | (b & bits), by bytes */
 PN_INLINE vec v_left(vec a, int n) { return _mm256_slli_epi32(a, n); }
 PN_INLINE vec v_right(vec a, int n) { return _mm256_srli_epi32(a, n); }
 PN_INLINE vec v_right_signed(vec a, int n) { return _mm256_srai_epi32(a, n); }
-PN_INLINE vec v_multiply(vec a, uint32_t b) { return _mm256_mullo_epi32(a, _mm256_set1_epi32((int)b)); }
-PN_INLINE vec v_units(uint32_t x) { return _mm256_set1_epi32((int)x); }
 PN_INLINE vec v_shuffle_bytes(vec a, __m128i order) { return _mm256_shuffle_epi8(a, _mm256_broadcastsi128_si256(order)); } /* in each 4 rows */
 
-PN_INLINE fvec f_load(const void *p) { return _mm256_load_ps(p); }
-PN_INLINE void f_store(void *p, fvec v) { _mm256_store_ps(p, v); }
-PN_INLINE fvec f_zero(void) { return _mm256_setzero_ps(); }
-PN_INLINE fvec f_multiply(fvec a, fvec b) { return _mm256_mul_ps(a, b); }
-PN_INLINE fvec f_fma(fvec a, fvec b, fvec c) { return _mm256_fmadd_ps(a, b, c); }
-PN_INLINE fvec f_fnma(fvec a, fvec b, fvec c) { return _mm256_fnmadd_ps(a, b, c); }
-PN_INLINE fvec f_from_units(vec v) { return _mm256_cvtepi32_ps(v); }
 PN_INLINE fvec f_load_halves(const void *p) { return _mm256_cvtph_ps(_mm_loadu_si128(p)); }
 PN_INLINE fvec f_load_bf16(const void *p) { return _mm256_castsi256_ps(v_left(_mm256_cvtepu16_epi32(_mm_loadu_si128(p)), 16)); }
-PN_INLINE fvec f_splat(const void *p) { return _mm256_set1_ps(*(const pn_f32_alias *)p); }
 PN_INLINE void f_store_rows(float *p, row_mask m, fvec v) { _mm256_maskstore_ps(p, m, v); }
-PN_INLINE vec v_splat(const void *p) { return _mm256_set1_epi32(*(const pn_i32_alias *)p); }
 
 /* Which rows of the group at `row` exist: all bits of their lanes. */
 PN_INLINE row_mask rows_mask(int64_t row, int64_t row_end)

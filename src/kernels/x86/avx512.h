@@ -20,33 +20,21 @@ typedef __m512i vec;
 typedef __m512 fvec;
 typedef __mmask16 row_mask;
 
-PN_INLINE vec v_load(const void *p) { return _mm512_load_si512(p); }
-PN_INLINE void v_store(void *p, vec v) { _mm512_store_si512(p, v); }
-PN_INLINE vec v_zero(void) { return _mm512_setzero_si512(); }
-PN_INLINE vec v_bytes(int x) { return _mm512_set1_epi8((char)x); }
-PN_INLINE vec v_and(vec a, vec b) { return _mm512_and_si512(a, b); }
-PN_INLINE vec v_or(vec a, vec b) { return _mm512_or_si512(a, b); }
-PN_INLINE vec v_xor(vec a, vec b) { return _mm512_xor_si512(a, b); }
+#define MM(op) _mm512_##op
+#define SI(op) _mm512_##op##_si512
+#include "kernels/x86/words_x86.h"
+#undef MM
+#undef SI
+
 PN_INLINE vec v_or_bits(vec a, vec b, int bits) { return _mm512_ternarylogic_epi32(a, b, v_bytes(bits), 0xf8); } /* a | (b & bits), by bytes */
 PN_INLINE vec v_left(vec a, int n) { return _mm512_slli_epi32(a, (unsigned)n & 31); }
 PN_INLINE vec v_right(vec a, int n) { return _mm512_srli_epi32(a, (unsigned)n & 31); }
 PN_INLINE vec v_right_signed(vec a, int n) { return _mm512_srai_epi32(a, (unsigned)n & 31); }
-PN_INLINE vec v_multiply(vec a, uint32_t b) { return _mm512_mullo_epi32(a, _mm512_set1_epi32((int)b)); }
-PN_INLINE vec v_units(uint32_t x) { return _mm512_set1_epi32((int)x); }
 PN_INLINE vec v_shuffle_bytes(vec a, __m128i order) { return _mm512_shuffle_epi8(a, _mm512_broadcast_i32x4(order)); } /* in each 4 rows */
 
-PN_INLINE fvec f_load(const void *p) { return _mm512_load_ps(p); }
-PN_INLINE void f_store(void *p, fvec v) { _mm512_store_ps(p, v); }
-PN_INLINE fvec f_zero(void) { return _mm512_setzero_ps(); }
-PN_INLINE fvec f_multiply(fvec a, fvec b) { return _mm512_mul_ps(a, b); }
-PN_INLINE fvec f_fma(fvec a, fvec b, fvec c) { return _mm512_fmadd_ps(a, b, c); }
-PN_INLINE fvec f_fnma(fvec a, fvec b, fvec c) { return _mm512_fnmadd_ps(a, b, c); }
-PN_INLINE fvec f_from_units(vec v) { return _mm512_cvtepi32_ps(v); }
 PN_INLINE fvec f_load_halves(const void *p) { return _mm512_cvtph_ps(_mm256_loadu_si256(p)); }
 PN_INLINE fvec f_load_bf16(const void *p) { return _mm512_castsi512_ps(v_left(_mm512_cvtepu16_epi32(_mm256_loadu_si256(p)), 16)); }
-PN_INLINE fvec f_splat(const void *p) { return _mm512_set1_ps(*(const pn_f32_alias *)p); }
 PN_INLINE void f_store_rows(float *p, row_mask m, fvec v) { _mm512_mask_storeu_ps(p, m, v); }
-PN_INLINE vec v_splat(const void *p) { return _mm512_set1_epi32(*(const pn_i32_alias *)p); }
 
 /* Which rows of the group at `row` exist. */
 PN_INLINE row_mask rows_mask(int64_t row, int64_t row_end) { return (row_mask)((1u << pn_min64(row_end - row, LANES)) - 1); }

@@ -5,4 +5,7 @@
 
 #include "kernels/x86/attention_x86.h"
 
-PN_OPS_X86(avx2);
+const pn_ops pn_ops_avx2 = {
+    .isa = "avx2",
+#include "kernels/ops_members.h"
+};

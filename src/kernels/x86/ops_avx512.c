@@ -5,4 +5,7 @@
 
 #include "kernels/x86/attention_x86.h"
 
-PN_OPS_X86(avx512vnni);
+const pn_ops pn_ops_avx512vnni = {
+    .isa = "avx512vnni",
+#include "kernels/ops_members.h"
+};
