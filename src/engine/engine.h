@@ -41,6 +41,7 @@ struct pinch_session {
     int32_t n_ctx, n_batch, n_seq, n_out;
     pn_text *texts;           /* [n_seq] */
     pn_place *places;         /* [n_batch] */
+    pinch_row *rows;          /* [n_batch]: of tokens, while they are computed */
     int32_t *out_rows;        /* [n_batch]: rows of the batch whose logits are wanted */
     uint8_t *raw;             /* one embedding row as the file holds it */
     float *full_logits;       /* [n_vocab] for a pruned head; NULL: the run's rows are whole */

@@ -57,6 +57,13 @@ static pinch_status run_batch(pinch_session *s, const pinch_row *rows, int32_t n
     return PINCH_OK;
 }
 
+/* Rows of m tokens of one sequence; with `logits` the last gives them. Valid until the next call. */
+static const pinch_row *token_rows(pinch_session *s, int32_t seq, const pinch_token *tokens, int32_t m, bool logits)
+{
+    for (int32_t i = 0; i < m; i++) s->rows[i] = (pinch_row){.token = tokens[i], .seq = seq, .logits = logits && i + 1 == m};
+    return s->rows;
+}
+
 /* Logits of the rows that want them, a few at a time. */
 static pinch_status hand_out(pinch_session *s, const pinch_row *rows, int32_t n, size_t first, pinch_row_fn fn, void *user, pinch_error *err)
 {
@@ -82,11 +89,9 @@ static pinch_status hand_out(pinch_session *s, const pinch_row *rows, int32_t n,
 /* Computes the tokens that a sequence already holds from its length up to n again. */
 static pinch_status replay(pinch_session *s, int32_t seq, int32_t n, pinch_error *err)
 {
-    pinch_row rows[64];
     for (int32_t at = pn_state_length(s->state, seq); at < n;) {
-        const int32_t m = (int32_t)pn_min64(pn_min64(n - at, s->n_batch), (int64_t)PN_COUNT(rows));
-        for (int32_t i = 0; i < m; i++) rows[i] = (pinch_row){.token = s->texts[seq].tokens[at + i], .seq = seq};
-        const pinch_status st = run_batch(s, rows, m, err);
+        const int32_t m = (int32_t)pn_min64(n - at, s->n_batch);
+        const pinch_status st = run_batch(s, token_rows(s, seq, s->texts[seq].tokens + at, m, false), m, err);
         if (st) return st;
         at += m;
     }
@@ -119,17 +124,28 @@ static void restore(pinch_session *s)
 
 static bool stop_wanted(const pinch_session *s) { return s->callbacks.abort && s->callbacks.abort(s->callbacks.user); }
 
-static pinch_status eval_rows(pinch_session *s, const pinch_row *rows, size_t n, pinch_row_fn fn, void *user, pinch_error *err)
+/* What is to be computed: rows, or tokens of one sequence, of which the very last gives logits. */
+typedef struct input {
+    size_t n;
+    const pinch_row *rows; /* NULL: tokens */
+    const pinch_token *tokens;
+    int32_t seq;
+    pinch_row_fn fn; /* NULL: nobody looks */
+    void *user;
+} input;
+
+static pinch_status compute(pinch_session *s, const input *in, pinch_error *err)
 {
-    if (n) s->logits = NULL;
-    for (size_t at = 0; at < n;) {
+    if (in->n) s->logits = NULL;
+    for (size_t at = 0; at < in->n;) {
         if (stop_wanted(s)) return pn_fail(err, PINCH_ABORTED, "stopped by the caller");
-        const int32_t m = (int32_t)pn_min64((int64_t)(n - at), s->n_batch);
-        pinch_status st = run_batch(s, rows + at, m, err);
-        if (!st) st = hand_out(s, rows + at, m, at, fn, user, err);
+        const int32_t m = (int32_t)pn_min64((int64_t)(in->n - at), s->n_batch);
+        const pinch_row *rows = in->rows ? in->rows + at : token_rows(s, in->seq, in->tokens + at, m, at + (size_t)m == in->n);
+        pinch_status st = run_batch(s, rows, m, err);
+        if (!st) st = hand_out(s, rows, m, at, in->fn, in->user, err);
         if (st) return st;
         at += (size_t)m;
-        if (s->callbacks.progress) s->callbacks.progress(s->callbacks.user, "prompt", at, n);
+        if (in->n > 1 && s->callbacks.progress) s->callbacks.progress(s->callbacks.user, "prompt", at, in->n);
     }
     return PINCH_OK;
 }
@@ -144,28 +160,9 @@ pinch_status pinch_session_eval(pinch_session *s, const pinch_row *rows, size_t 
         if (++s->texts[rows[i].seq].mark > s->n_ctx) return context_full(s, rows[i].seq, (uint64_t)s->texts[rows[i].seq].mark, err);
     }
     set_marks(s);
-    const pinch_status st = eval_rows(s, rows, n, fn, user, err);
+    const pinch_status st = compute(s, &(input){.n = n, .rows = rows, .fn = fn, .user = user}, err);
     if (st) restore(s);
     return st;
-}
-
-/* Feeds tokens in pieces that fit on the stack; only the very last row computes logits. */
-static pinch_status feed_tokens(pinch_session *s, int32_t seq, const pinch_token *tokens, size_t n, pinch_error *err)
-{
-    pinch_row rows[512];
-    if (n) s->logits = NULL;
-    const size_t most = s->n_batch < (int32_t)PN_COUNT(rows) ? (size_t)s->n_batch : PN_COUNT(rows);
-    for (size_t at = 0; at < n;) {
-        const size_t m = n - at < most ? n - at : most;
-        for (size_t i = 0; i < m; i++) rows[i] = (pinch_row){.token = tokens[at + i], .seq = seq, .logits = at + i + 1 == n};
-        if (stop_wanted(s)) return pn_fail(err, PINCH_ABORTED, "stopped by the caller");
-        pinch_status st = run_batch(s, rows, (int32_t)m, err);
-        if (!st) st = hand_out(s, rows, (int32_t)m, at, NULL, NULL, err);
-        if (st) return st;
-        at += m;
-        if (n > 1 && s->callbacks.progress) s->callbacks.progress(s->callbacks.user, "prompt", at, n);
-    }
-    return PINCH_OK;
 }
 
 pinch_status pinch_session_feed(pinch_session *s, int32_t seq, const pinch_token *tokens, size_t n, pinch_error *err)
@@ -176,7 +173,7 @@ pinch_status pinch_session_feed(pinch_session *s, int32_t seq, const pinch_token
     const int32_t length = pn_state_length(s->state, seq);
     if (n > (size_t)(s->n_ctx - length)) return context_full(s, seq, (uint64_t)length + n, err);
     set_marks(s);
-    st = feed_tokens(s, seq, tokens, n, err);
+    st = compute(s, &(input){.n = n, .tokens = tokens, .seq = seq}, err);
     if (st) restore(s);
     return st;
 }
@@ -207,7 +204,7 @@ pinch_status pinch_session_sync(pinch_session *s, int32_t seq, const pinch_token
     /* Not restored on failure: the old text is gone once its tail is overwritten. */
     pn_state_rewind(s->state, seq, keep);
     set_marks(s);
-    st = feed_tokens(s, seq, tokens + keep, n - (size_t)keep, err);
+    st = compute(s, &(input){.n = n - (size_t)keep, .tokens = tokens + keep, .seq = seq}, err);
     if (st) restore(s);
     if (!st && reused) *reused = (size_t)keep;
     return st;

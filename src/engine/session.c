@@ -65,7 +65,7 @@ static uint64_t session_other_bytes(const pinch_model *m, const chosen *c)
 {
     const uint64_t texts = (uint64_t)c->n_seq * (uint64_t)c->n_ctx * sizeof(pinch_token);
     const uint64_t full = m->network.logit_ids ? (uint64_t)m->network.n_vocab * sizeof(float) : 0;
-    return texts + full + (uint64_t)c->n_batch * (sizeof(pn_place) + sizeof(int32_t)) + pn_network_raw_bytes(&m->network) + 2 * (m->longest_piece + PN_MAX_STOP);
+    return texts + full + (uint64_t)c->n_batch * (sizeof(pn_place) + sizeof(pinch_row) + sizeof(int32_t)) + pn_network_raw_bytes(&m->network) + 2 * (m->longest_piece + PN_MAX_STOP);
 }
 
 static bool count(const pinch_model *m, const chosen *c, pinch_memory_plan *p)
@@ -132,12 +132,13 @@ static pinch_status open_texts(pinch_session *s, pinch_error *err)
     const pn_network *net = &s->model->network;
     s->texts = pn_alloc_zero((uint64_t)s->n_seq, sizeof *s->texts);
     s->places = pn_alloc((uint64_t)s->n_batch, sizeof *s->places);
+    s->rows = pn_alloc((uint64_t)s->n_batch, sizeof *s->rows);
     s->out_rows = pn_alloc((uint64_t)s->n_batch, sizeof *s->out_rows);
     s->raw = pn_alloc(pn_network_raw_bytes(net), 1);
     s->text_capacity = s->model->longest_piece + PN_MAX_STOP;
     s->text = pn_alloc(s->text_capacity, 2); /* held text, and the same after a piece was added */
     if (net->logit_ids) s->full_logits = pn_alloc((uint64_t)net->n_vocab, sizeof *s->full_logits);
-    bool ok = s->texts && s->places && s->out_rows && s->raw && s->text && (s->full_logits || !net->logit_ids);
+    bool ok = s->texts && s->places && s->rows && s->out_rows && s->raw && s->text && (s->full_logits || !net->logit_ids);
     for (int32_t i = 0; ok && i < s->n_seq; i++) {
         s->texts[i].tokens = pn_alloc((uint64_t)s->n_ctx, sizeof *s->texts[i].tokens);
         ok = s->texts[i].tokens != NULL;
@@ -203,6 +204,7 @@ void pinch_session_close(pinch_session *s)
     for (int32_t i = 0; s->texts && i < s->n_seq; i++) free(s->texts[i].tokens);
     free(s->texts);
     free(s->places);
+    free(s->rows);
     free(s->out_rows);
     free(s->raw);
     free(s->text);
