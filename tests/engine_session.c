@@ -201,6 +201,27 @@ static void refusals(const golden_case *c, pinch_model *m)
     pinch_session_close(s);
 }
 
+/* A q8_0 cache holds whole blocks of 32 channels: planning refuses what opening refuses, in the same words. */
+static void cache_types(const golden_case *c, pinch_model *m)
+{
+    static const struct { pinch_cache_type k, v; const char *what; } types[] = {{PINCH_CACHE_Q8_0, PINCH_CACHE_F16, "keys"}, {PINCH_CACHE_F16, PINCH_CACHE_Q8_0, "values"}};
+    const bool fits = m->network.plan.kv[0].d_k % 32 == 0;
+    for (size_t i = 0; i < PN_COUNT(types); i++) {
+        pinch_session_options o = pinch_session_options_default();
+        o.n_ctx = 64;
+        o.type_k = types[i].k;
+        o.type_v = types[i].v;
+        pinch_memory_plan plan;
+        pinch_session *s = NULL;
+        pinch_error planned = {0}, opened = {0};
+        const pinch_status st = pinch_session_plan(m, &o, &plan, &planned);
+        CHECK("a plan knows which caches there can be", st == (fits ? PINCH_OK : PINCH_ERR_ARGUMENT), "%s, %s: status %d %s", c->name, types[i].what, (int)st, planned.message);
+        CHECK("opening says the same", pinch_session_open(&s, m, &o, &opened) == st && !strcmp(planned.message, opened.message), "%s: %s / %s", c->name, planned.message, opened.message);
+        CHECK("and names the cache", fits || strstr(opened.message, types[i].what), "%s: %s", c->name, opened.message);
+        pinch_session_close(s);
+    }
+}
+
 /* ---- barriers ----------------------------------------------------------------------------------------------------------------------------------- */
 
 static void barriers(const golden_case *c, pinch_model *m)
@@ -236,6 +257,7 @@ int main(void)
             stopping(&c, m, want);
             unreadable(&c);
             refusals(&c, m);
+            cache_types(&c, m);
             barriers(&c, m);
         }
         free(want);

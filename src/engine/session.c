@@ -108,7 +108,9 @@ static bool shrink(const pinch_model *m, chosen *c, bool may_shrink, pinch_memor
 static pinch_status plan_session(const pinch_model *m, const pinch_session_options *o, chosen *c, pinch_memory_plan *p, pinch_error *err)
 {
     if (!m->has_network) return pn_fail(err, PINCH_ERR_ARGUMENT, "%s was opened for its vocabulary only", pn_gguf_name(m->gguf));
-    const pinch_status st = choose(m, o, c, err);
+    pinch_status st = choose(m, o, c, err);
+    const pn_state_options so = state_options(m, c);
+    if (!st) st = pn_state_check(&so, err);
     if (st) return st;
     if (shrink(m, c, o->n_ctx == 0, p)) return PINCH_OK;
     return pn_fail(err, PINCH_ERR_MEMORY,

@@ -70,7 +70,7 @@ bool pn_state_bytes(const pn_state_options *options, uint64_t *bytes)
     return true;
 }
 
-static pinch_status check_heads(const pn_state_options *o, pinch_error *err)
+pinch_status pn_state_check(const pn_state_options *o, pinch_error *err)
 {
     for (int32_t i = 0; i < o->n_layers; i++) {
         const pn_kv_shape *s = &o->layers[i];
@@ -103,7 +103,7 @@ static pinch_status state_init(pn_state *s, const pn_state_options *o, pinch_err
 
 pinch_status pn_state_open(pn_state **out, const pn_state_options *options, pinch_error *err)
 {
-    pinch_status st = check_heads(options, err);
+    pinch_status st = pn_state_check(options, err);
     if (st) return st;
     pn_state *s = pn_alloc_zero(1, sizeof *s);
     st = s ? state_init(s, options, err) : pn_fail_memory(err, "a state", sizeof *s);

@@ -28,7 +28,8 @@ typedef struct pn_state_options {
 
 /* Bytes that pn_state_open takes; false when they do not fit in an address space. */
 bool pn_state_bytes(const pn_state_options *options, uint64_t *bytes);
-/* A head size that the cache type cannot hold (q8_0 wants multiples of 32) is a sentence. */
+/* A head size that the cache type cannot hold (q8_0 wants multiples of 32) is a sentence; pn_state_open asks by itself. */
+pinch_status pn_state_check(const pn_state_options *options, pinch_error *err);
 pinch_status pn_state_open(pn_state **out, const pn_state_options *options, pinch_error *err);
 void pn_state_close(pn_state *s); /* NULL is fine */
 
