@@ -164,7 +164,7 @@ typedef struct pinch_memory_plan {
     uint64_t scratch;          /* activations, logits, per-thread work */
     uint64_t other;            /* vocabulary, metadata, the program itself */
     uint64_t total;
-    uint64_t available;        /* what the system had to give when asked */
+    uint64_t available;        /* what the system had to give when asked, or memory_limit beside other sessions */
     int32_t n_ctx, n_batch, n_seq; /* as chosen */
 } pinch_memory_plan;
 

@@ -1,7 +1,7 @@
 /* engine/engine.h - the structs behind include/pinch.h, and what tools of this repository may look at.
  *
- * Owns models (immutable once open) and sessions (one thread at a time), the memory plan, prefix reuse. Knows no terminal, network or
- * file format. */
+ * Owns models (immutable once open, but for the count of what their sessions take) and sessions (one thread at a time), the memory plan,
+ * prefix reuse. Knows no terminal, network or file format. */
 #ifndef PN_ENGINE_H
 #define PN_ENGINE_H
 
@@ -9,6 +9,8 @@
 #include "models/models.h"
 #include "sample/sample.h"
 #include "token/token.h"
+
+#include <stdatomic.h>
 
 struct pinch_model {
     pn_gguf *gguf;
@@ -21,6 +23,7 @@ struct pinch_model {
     pinch_callbacks callbacks;
     const pn_ops *ops;
     uint64_t memory_limit;    /* 0: what the system has */
+    atomic_size_t in_sessions; /* bytes that its open sessions planned for */
     uint64_t other_bytes;     /* vocabulary, metadata, small vectors, the program */
     size_t longest_piece;     /* bytes that a token may show: its text, and a little for one that no map covers */
     char arch[64];
@@ -32,7 +35,8 @@ typedef struct pn_text { /* of a sequence */
 } pn_text;
 
 struct pinch_session {
-    const pinch_model *model;
+    pinch_model *model;       /* only its in_sessions changes */
+    size_t planned_bytes;     /* its own part of them */
     pinch_callbacks callbacks;
     pn_pool *pool;
     pn_state *state;

@@ -18,6 +18,7 @@ typedef struct chosen {
     int32_t n_ctx, n_batch, n_seq;
     int n_threads, n_threads_batch;
     pinch_cache_type type_k, type_v;
+    size_t others; /* bytes of the model's other sessions when this was planned */
 } chosen;
 
 static pinch_status check_range(const char *what, int64_t value, int64_t least, int64_t most, pinch_error *err)
@@ -29,7 +30,7 @@ static pinch_status check_range(const char *what, int64_t value, int64_t least, 
 static pinch_status choose(const pinch_model *m, const pinch_session_options *o, chosen *c, pinch_error *err)
 {
     pn_topology topology;
-    *c = (chosen){.n_ctx = o->n_ctx, .n_batch = o->n_batch, .n_seq = o->n_seq ? o->n_seq : 1, .n_threads = o->n_threads, .n_threads_batch = o->n_threads_batch, .type_k = o->type_k, .type_v = o->type_v};
+    *c = (chosen){.n_ctx = o->n_ctx, .n_batch = o->n_batch, .n_seq = o->n_seq ? o->n_seq : 1, .n_threads = o->n_threads, .n_threads_batch = o->n_threads_batch, .type_k = o->type_k, .type_v = o->type_v, .others = atomic_load(&m->in_sessions)};
     pn_topology_read(&topology);
     int generation, prompt;
     pn_threads_default(&topology, &generation, &prompt);
@@ -84,9 +85,10 @@ static bool count(const pinch_model *m, const chosen *c, pinch_memory_plan *p)
 /* What is available counts mapped pages as reclaimable, and weights that are loaded already as spent. */
 static uint64_t still_needed(const pinch_model *m, const pinch_memory_plan *p) { return p->kv + p->scratch + p->other + (m->loaded ? 0 : p->weights_resident); }
 
-static uint64_t still_available(const pinch_model *m)
+/* Of a stated limit: what loaded weights and other sessions, by their plans, leave. */
+static uint64_t still_available(const pinch_model *m, const chosen *c)
 {
-    const uint64_t available = pn_memory_available(), spent = m->loaded ? m->network.resident_bytes : 0;
+    const uint64_t available = pn_memory_available(), spent = c->others + (m->loaded ? m->network.resident_bytes : 0);
     if (m->memory_limit == 0) return available;
     const uint64_t rest = m->memory_limit > spent ? m->memory_limit - spent : 0;
     return rest < available ? rest : available;
@@ -97,7 +99,7 @@ static bool shrink(const pinch_model *m, chosen *c, bool may_shrink, pinch_memor
 {
     for (;;) {
         const bool counted = count(m, c, p);
-        p->available = still_available(m);
+        p->available = still_available(m, c);
         if (counted && still_needed(m, p) <= p->available) return true;
         if (!may_shrink || c->n_ctx / 2 < LEAST_CONTEXT) return false;
         c->n_ctx /= 2;
@@ -115,8 +117,8 @@ static pinch_status plan_session(const pinch_model *m, const pinch_session_optio
     if (shrink(m, c, o->n_ctx == 0, p)) return PINCH_OK;
     return pn_fail(err, PINCH_ERR_MEMORY,
                    "context %d, batch %d: %" PRIu64 " MiB needed (weights %" PRIu64 ", cache %" PRIu64 ", scratch %" PRIu64 ", other %" PRIu64 "), %" PRIu64
-                   " MiB available; a shorter context (-c), a smaller batch (-b) or a q8_0 cache (-ctk, -ctv) would help",
-                   (int)c->n_ctx, (int)c->n_batch, (still_needed(m, p) >> 20) + 1, m->loaded ? 0 : p->weights_resident >> 20, p->kv >> 20, p->scratch >> 20, p->other >> 20, p->available >> 20);
+                   " MiB available%s; a shorter context (-c), a smaller batch (-b) or a q8_0 cache (-ctk, -ctv) would help",
+                   (int)c->n_ctx, (int)c->n_batch, (still_needed(m, p) >> 20) + 1, m->loaded ? 0 : p->weights_resident >> 20, p->kv >> 20, p->scratch >> 20, p->other >> 20, p->available >> 20, c->others && m->memory_limit ? " beside the model's other sessions" : "");
 }
 
 pinch_status pinch_session_plan(const pinch_model *m, const pinch_session_options *options, pinch_memory_plan *plan, pinch_error *err)
@@ -175,19 +177,32 @@ static pinch_status session_init(pinch_session *s, const chosen *c, pinch_error 
     return st;
 }
 
+/* A plan that fits beside all sessions that are open by now, counted before anything is allocated: another thread may open one at the same time. */
+static pinch_status take_memory(pinch_session *s, const pinch_session_options *o, chosen *c, pinch_error *err)
+{
+    pinch_memory_plan plan;
+    size_t bytes, others;
+    do {
+        pinch_status st = plan_session(s->model, o, c, &plan, err);
+        if (!st && !s->model->loaded) st = pn_fail(err, PINCH_ERR_ARGUMENT, "%s was opened without its weights", pn_gguf_name(s->model->gguf));
+        if (st) return st;
+        bytes = (size_t)(plan.kv + plan.scratch + session_other_bytes(s->model, c));
+        others = c->others;
+    } while (!atomic_compare_exchange_weak(&s->model->in_sessions, &others, others + bytes));
+    s->planned_bytes = bytes;
+    return PINCH_OK;
+}
+
 pinch_status pinch_session_open(pinch_session **out, pinch_model *m, const pinch_session_options *options, pinch_error *err)
 {
     const pinch_session_options o = options ? *options : pinch_session_options_default();
     chosen c;
-    pinch_memory_plan plan;
-    pinch_status st = plan_session(m, &o, &c, &plan, err);
-    if (!st && !m->loaded) st = pn_fail(err, PINCH_ERR_ARGUMENT, "%s was opened without its weights", pn_gguf_name(m->gguf));
-    if (st) return st;
     pinch_session *s = pn_alloc_zero(1, sizeof *s);
     if (!s) return pn_fail_memory(err, "a session", sizeof *s);
     s->model = m;
     s->callbacks = o.callbacks;
-    st = session_init(s, &c, err);
+    pinch_status st = take_memory(s, &o, &c, err);
+    if (!st) st = session_init(s, &c, err);
     if (st) {
         pinch_session_close(s);
         return st;
@@ -211,6 +226,7 @@ void pinch_session_close(pinch_session *s)
     free(s->raw);
     free(s->text);
     free(s->full_logits);
+    atomic_fetch_sub(&s->model->in_sessions, s->planned_bytes);
     free(s);
 }
 

@@ -1,0 +1,109 @@
+/* memory_limit holds for a model and all sessions that are open at once, in whatever threads they open and close. Meant for ThreadSanitizer as well. */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "engine_case.h"
+
+enum { WIDE_CTX = 16384, FIT = 2, N_THREADS = 4, ROUNDS = 24 };
+
+static pinch_session_options wide(void)
+{
+    pinch_session_options o = pinch_session_options_default();
+    o.n_ctx = WIDE_CTX;
+    o.n_batch = 16;
+    o.n_threads = o.n_threads_batch = 1;
+    return o;
+}
+
+/* With room for FIT sessions of `wide` and half of one more. */
+static pinch_model *limited_model(const golden_case *c)
+{
+    pinch_model_options o = pinch_model_options_default();
+    const pinch_session_options so = wide();
+    pinch_memory_plan plan;
+    pinch_model *m = case_model(c, PINCH_ACTIVATIONS_Q8);
+    pinch_error err = {0};
+    if (!m || !CHECK("a session is planned", !pinch_session_plan(m, &so, &plan, &err), "%s", err.message)) return NULL;
+    pinch_model_close(m);
+    const uint64_t one = plan.kv + plan.scratch;
+    o.memory_limit = plan.total - plan.weights_mapped + (FIT - 1) * one + one / 2;
+    m = NULL;
+    CHECK("a model opens under a limit", !pinch_model_open(&m, c->path, &o, &err), "%s", err.message);
+    return m;
+}
+
+static void one_after_the_other(pinch_model *m)
+{
+    pinch_session_options o = wide();
+    pinch_session *s[FIT + 1] = {0}, *small = NULL;
+    pinch_memory_plan before, after;
+    pinch_error err = {0};
+    pinch_session_plan(m, &o, &before, &err);
+    for (int i = 0; i < FIT; i++) CHECK("sessions open as long as the limit holds them", !pinch_session_open(&s[i], m, &o, &err), "session %d: %s", i, err.message);
+    CHECK("one more does not", pinch_session_open(&s[FIT], m, &o, &err) == PINCH_ERR_MEMORY && strstr(err.message, "beside the model's other sessions"), "%s", err.message);
+    CHECK("planning says the same", pinch_session_plan(m, &o, &after, &err) == PINCH_ERR_MEMORY && after.available < before.available, "%s", err.message);
+    o.n_ctx = 0;
+    CHECK("one that chooses its context finds one that fits", !pinch_session_open(&small, m, &o, &err) && pinch_session_n_ctx(small) <= WIDE_CTX / 2, "%s", err.message);
+    pinch_session_close(small);
+    pinch_session_close(s[0]);
+    o.n_ctx = WIDE_CTX;
+    s[0] = NULL;
+    CHECK("a closed one leaves its room", !pinch_session_open(&s[FIT], m, &o, &err), "%s", err.message);
+    for (int i = 0; i <= FIT; i++) pinch_session_close(s[i]);
+    CHECK("in the end all is free again", !pinch_session_plan(m, &o, &after, &err) && after.available == before.available, "%s", err.message);
+}
+
+typedef struct crowd {
+    pinch_model *model;
+    const golden_case *c;
+    atomic_int open, most, opened, wrong;
+} crowd;
+
+static void *open_and_close(void *user)
+{
+    crowd *c = user;
+    const pinch_session_options o = wide();
+    for (int i = 0; i < ROUNDS; i++) {
+        pinch_session *s = NULL;
+        pinch_error err = {0};
+        const pinch_status st = pinch_session_open(&s, c->model, &o, &err);
+        if (st) {
+            c->wrong += st != PINCH_ERR_MEMORY;
+            continue;
+        }
+        int now = ++c->open, most = c->most;
+        while (now > most && !atomic_compare_exchange_weak(&c->most, &most, now)) {}
+        c->opened++;
+        c->wrong += pinch_session_feed(s, 0, c->c->prompt, 16, &err) != PINCH_OK;
+        c->open--;
+        pinch_session_close(s);
+    }
+    return NULL;
+}
+
+static void all_at_once(const golden_case *gold, pinch_model *m)
+{
+    crowd c = {.model = m, .c = gold};
+    pthread_t threads[N_THREADS];
+    int started = 0;
+    while (started < N_THREADS && pthread_create(&threads[started], NULL, open_and_close, &c) == 0) started++;
+    for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);
+    CHECK("threads start", started == N_THREADS, "%d", started);
+    CHECK("never more sessions than the limit holds", c.most <= FIT && c.most > 0, "%d at once", c.most);
+    CHECK("refusals are for want of memory, and what opens computes", c.wrong == 0, "%d others", c.wrong);
+    CHECK("and sessions do open", c.opened >= ROUNDS, "%d of %d", c.opened, N_THREADS * ROUNDS);
+}
+
+int main(void)
+{
+    golden_case c;
+    if (!case_load(&c, "llama-f32")) return pn_done();
+    pinch_model *m = limited_model(&c);
+    if (m) {
+        one_after_the_other(m);
+        all_at_once(&c, m);
+    }
+    pinch_model_close(m);
+    case_free(&c);
+    return pn_done();
+}
