@@ -1,8 +1,11 @@
-/* The pool runs everybody, barriers hold, guided scheduling hands out each unit once, oversubscription neither hangs nor crawls. */
+/* The pool runs everybody, barriers hold, guided scheduling hands out each unit once, oversubscription neither hangs nor crawls, and more threads
+ * than processors are noticed. */
 #include "sched/pool.h"
 #include "test.h"
 
+#include <sched.h>
 #include <stdatomic.h>
+#include <time.h>
 
 enum { UNITS = 10007, ROUNDS = 300, MOST = 9 };
 
@@ -59,8 +62,49 @@ static void try_threads(int size, int n)
     pn_pool_close(s.pool);
 }
 
+static void burn(void *ctx, int thread, int n)
+{
+    (void)ctx, (void)thread, (void)n;
+    struct timespec t;
+    int64_t begin = -1, now;
+    do { /* 10 ms of this thread's own time */
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+        now = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+        if (begin < 0) begin = now;
+    } while (now - begin < 10000000);
+}
+
+/* Four threads that may use one processor: the next run had better take one, for a while. */
+static void try_crowded(void)
+{
+    cpu_set_t before, one;
+    CPU_ZERO(&one);
+    bool placed = !sched_getaffinity(0, sizeof before, &before);
+    for (size_t i = 0; placed && i < CPU_SETSIZE && !CPU_COUNT(&one); i++)
+        if (CPU_ISSET(i, &before)) CPU_SET(i, &one);
+    placed = placed && !sched_setaffinity(0, sizeof one, &one);
+    if (!placed) {
+        pn_skip("more threads than processors", "no affinity on this system");
+        return;
+    }
+    pinch_error err;
+    pn_pool *pool;
+    if (CHECK("a pool of 4 opens on one processor", pn_pool_open(&pool, 4, &err) == PINCH_OK, "%s", err.message)) {
+        CHECK("nothing measured, nothing limited", pn_pool_fit(pool, 4) == 4, "%d", pn_pool_fit(pool, 4));
+        pn_pool_run(pool, 4, burn, NULL);
+        CHECK("four threads with one processor's time become one", pn_pool_fit(pool, 4) == 1, "%d", pn_pool_fit(pool, 4));
+        CHECK("a narrower run is not widened", pn_pool_fit(pool, 1) == 1, "%d", pn_pool_fit(pool, 1));
+        const time_t end = time(NULL) + 30;
+        while (pn_pool_fit(pool, 4) == 1 && time(NULL) < end) burn(NULL, 0, 1);
+        CHECK("all four are tried again later", pn_pool_fit(pool, 4) == 4, "%d", pn_pool_fit(pool, 4));
+        pn_pool_close(pool);
+    }
+    sched_setaffinity(0, sizeof before, &before);
+}
+
 int main(void)
 {
+    try_crowded();
     for (int n = 1; n <= 4; n++) try_threads(4, n);
     try_threads(1, 1);
     try_threads(8, 8);

@@ -27,7 +27,7 @@ static pinch_status context_full(const pinch_session *s, int32_t seq, uint64_t w
 
 /* ---- one batch ------------------------------------------------------------------------------------------------------------------------- */
 
-static int threads_for(const pinch_session *s, int32_t n_rows) { return n_rows == 1 ? s->n_threads : s->n_threads_batch; }
+static int threads_for(const pinch_session *s, int32_t n_rows) { return pn_pool_fit(s->pool, n_rows == 1 ? s->n_threads : s->n_threads_batch); }
 
 /* A pruned head's row spread over the vocabulary; other rows as they are. */
 static float *whole_logits(pinch_session *s, int32_t row)

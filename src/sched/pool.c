@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
@@ -28,7 +29,21 @@ typedef struct worker {
     pn_pool *pool;
     pthread_t handle;
     int index;
+    int64_t processor_ns; /* spent in the current run: written by the thread before the run's last barrier */
 } worker;
+
+/* Judges runs of one width by the processor time that they got, over at least WINDOW_NS. When n threads got the time of k < n processors, k are
+ * taken for HOLD times as long; then n are tried again. */
+#define WINDOW_NS 20000000
+#define HOLD 32
+typedef struct meter {
+    int width;            /* of the runs counted */
+    int64_t wall_ns;
+    int64_t processor_ns; /* of all threads together */
+    int64_t faults;       /* major ones of the process before these runs */
+    int most;             /* threads for now; 0: no limit */
+    int64_t until;        /* when the limit ends */
+} meter;
 
 struct pn_pool {
     gate start;    /* turn: runs begun << 8 | threads of the run: one word, so that a thread that sat out runs sees only whole ones */
@@ -37,7 +52,9 @@ struct pn_pool {
     pn_work_fn fn; /* of the current run; written before start.turn moves */
     void *ctx;
     int n_active;
-    bool spin;     /* there is a processor for every thread */
+    _Atomic bool spin; /* there is a processor for every thread of the run */
+    int n_processors; /* as far as affinity tells */
+    meter meter;
     int n_threads;
     int n_started; /* threads to join */
     bool gates_ready;
@@ -53,10 +70,10 @@ static inline void relax(void)
 #endif
 }
 
-static int64_t now_ns(void)
+static int64_t clock_ns(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
@@ -74,10 +91,11 @@ static void gate_close(gate *g)
     pthread_mutex_destroy(&g->lock);
 }
 
-/* The store of turn and the load of sleepers are sequentially consistent, as are their mirror images in gate_sleep: one of the two sees the other. */
+/* The change of turn and the load of sleepers are sequentially consistent, as are their mirror images in gate_sleep: one of the two sees the other.
+ * An exchange, as emulators (qemu 7.2) let a load-acquire overtake a store-release. */
 static void gate_move(gate *g, uint32_t turn)
 {
-    atomic_store(&g->turn, turn);
+    atomic_exchange(&g->turn, turn);
     if (!atomic_load(&g->sleepers)) return;
     pthread_mutex_lock(&g->lock);
     pthread_cond_broadcast(&g->moved);
@@ -95,21 +113,21 @@ static void gate_sleep(gate *g, uint32_t turn)
 
 static bool gate_spin(const gate *g, uint32_t turn)
 {
-    const int64_t end = now_ns() + SPIN_NS;
+    const int64_t end = clock_ns(CLOCK_MONOTONIC) + SPIN_NS;
     do {
         for (int i = 0; i < SPINS_PER_LOOK; i++) {
             if (atomic_load_explicit(&g->turn, memory_order_acquire) != turn) return true;
             relax();
         }
-    } while (now_ns() < end);
+    } while (clock_ns(CLOCK_MONOTONIC) < end);
     return false;
 }
 
 /* Returns once turn is another one. */
-static void gate_wait(gate *g, uint32_t turn, bool spin)
+static void gate_wait(gate *g, uint32_t turn, const _Atomic bool *spin)
 {
     if (atomic_load_explicit(&g->turn, memory_order_acquire) != turn) return;
-    if (spin && gate_spin(g, turn)) return;
+    if (atomic_load_explicit(spin, memory_order_relaxed) && gate_spin(g, turn)) return;
     gate_sleep(g, turn);
 }
 
@@ -122,35 +140,14 @@ void pn_pool_barrier(pn_pool *pool)
     }
     const uint32_t turn = atomic_load_explicit(&pool->barrier.turn, memory_order_relaxed);
     if (atomic_fetch_add_explicit(&pool->arrived, 1, memory_order_acq_rel) + 1 < n) {
-        gate_wait(&pool->barrier, turn, pool->spin);
+        gate_wait(&pool->barrier, turn, &pool->spin);
         return;
     }
     atomic_store_explicit(&pool->arrived, 0, memory_order_relaxed);
     gate_move(&pool->barrier, turn + 1);
 }
 
-static void *worker_main(void *arg)
-{
-    worker *w = arg;
-    pn_pool *pool = w->pool;
-    uint32_t turn = 0;
-    for (;;) {
-        gate_wait(&pool->start, turn, pool->spin);
-        turn = atomic_load_explicit(&pool->start.turn, memory_order_acquire);
-        const int n = (int)(turn & 255);
-        if (n == 0) return NULL;
-        if (w->index >= n) continue;
-        pool->fn(pool->ctx, w->index, n);
-        pn_pool_barrier(pool);
-    }
-}
-
-/* Begins a run of n threads; 0 sends the workers home. */
-static void start(pn_pool *pool, int n)
-{
-    const uint32_t turn = atomic_load_explicit(&pool->start.turn, memory_order_relaxed);
-    gate_move(&pool->start, ((turn >> 8) + 1) << 8 | (uint32_t)n);
-}
+/* ---- how many processors there really are ------------------------------------------------------------------------------- */
 
 static int processors(void)
 {
@@ -159,6 +156,71 @@ static int processors(void)
     if (!sched_getaffinity(0, sizeof set, &set)) return CPU_COUNT(&set);
 #endif
     return 1;
+}
+
+static int64_t major_faults(void)
+{
+    struct rusage r;
+    return getrusage(RUSAGE_SELF, &r) ? 0 : r.ru_majflt;
+}
+
+static void meter_judge(meter *m)
+{
+    const int carried = (int)((m->processor_ns + m->wall_ns - 1) / m->wall_ns);
+    if (carried >= m->width || major_faults() != m->faults) return;
+    m->most = carried > 1 ? carried : 1;
+    m->until = clock_ns(CLOCK_MONOTONIC) + HOLD * m->wall_ns;
+}
+
+static void meter_add(meter *m, int width, int64_t wall_ns, int64_t processor_ns)
+{
+    if (m->width != width) *m = (meter){.width = width, .faults = major_faults(), .most = m->most, .until = m->until};
+    m->wall_ns += wall_ns;
+    m->processor_ns += processor_ns;
+    if (m->wall_ns < WINDOW_NS) return;
+    meter_judge(m);
+    m->width = 0;
+}
+
+int pn_pool_fit(pn_pool *pool, int n)
+{
+    meter *m = &pool->meter;
+    if (m->most && clock_ns(CLOCK_MONOTONIC) > m->until) {
+        m->most = 0;
+        pool->n_processors = processors();
+    }
+    return m->most && m->most < n ? m->most : n;
+}
+
+/* ---- runs ------------------------------------------------------------------------------------------------------------------ */
+
+static void work(pn_pool *pool, worker *w, int n)
+{
+    const int64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    pool->fn(pool->ctx, w->index, n);
+    w->processor_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
+    pn_pool_barrier(pool);
+}
+
+static void *worker_main(void *arg)
+{
+    worker *w = arg;
+    pn_pool *pool = w->pool;
+    uint32_t turn = 0;
+    for (;;) {
+        gate_wait(&pool->start, turn, &pool->spin);
+        turn = atomic_load_explicit(&pool->start.turn, memory_order_acquire);
+        const int n = (int)(turn & 255);
+        if (n == 0) return NULL;
+        if (w->index < n) work(pool, w, n);
+    }
+}
+
+/* Begins a run of n threads; 0 sends the workers home. */
+static void start(pn_pool *pool, int n)
+{
+    const uint32_t turn = atomic_load_explicit(&pool->start.turn, memory_order_relaxed);
+    gate_move(&pool->start, ((turn >> 8) + 1) << 8 | (uint32_t)n);
 }
 
 pinch_status pn_pool_open(pn_pool **out, int n_threads, pinch_error *err)
@@ -170,7 +232,8 @@ pinch_status pn_pool_open(pn_pool **out, int n_threads, pinch_error *err)
     memset(pool, 0, sizeof *pool);
     pool->n_threads = n_threads;
     pool->n_active = n_threads;
-    pool->spin = n_threads <= processors();
+    pool->n_processors = processors();
+    pool->workers[0].pool = pool;
     bool ok = gate_open(&pool->start);
     if (ok && !gate_open(&pool->barrier)) {
         gate_close(&pool->start);
@@ -207,13 +270,19 @@ int pn_pool_size(const pn_pool *pool) { return pool->n_threads; }
 void pn_pool_run(pn_pool *pool, int n, pn_work_fn fn, void *ctx)
 {
     pool->n_active = n;
-    if (n > 1) {
-        pool->fn = fn;
-        pool->ctx = ctx;
-        start(pool, n);
+    if (n == 1) {
+        fn(ctx, 0, 1);
+        return;
     }
-    fn(ctx, 0, n);
-    if (n > 1) pn_pool_barrier(pool);
+    const int64_t begin = clock_ns(CLOCK_MONOTONIC);
+    pool->fn = fn;
+    pool->ctx = ctx;
+    atomic_store_explicit(&pool->spin, n <= pool->n_processors, memory_order_relaxed);
+    start(pool, n);
+    work(pool, &pool->workers[0], n);
+    int64_t processor_ns = 0;
+    for (int i = 0; i < n; i++) processor_ns += pool->workers[i].processor_ns;
+    meter_add(&pool->meter, n, clock_ns(CLOCK_MONOTONIC) - begin, processor_ns);
 }
 
 uint64_t pn_pool_barriers(const pn_pool *pool) { return atomic_load_explicit(&pool->barrier.turn, memory_order_relaxed); }

@@ -1,7 +1,7 @@
 /* sched/pool.h - threads that walk a plan together: a pool, barriers, guided self-scheduling.
  *
- * Knows nothing of steps or models. The calling thread is worker 0. Waiting spins briefly, then sleeps on a futex, so that more threads than
- * cores, or a core taken away, costs at most 2x. No signal, no affinity. */
+ * Knows nothing of steps or models. The calling thread is worker 0. Waiting spins briefly, then sleeps on a futex. Threads that the system
+ * gives no processor hold the others up at each barrier; pn_pool_fit notices and takes fewer. No signal, no affinity. */
 #ifndef PN_POOL_H
 #define PN_POOL_H
 
@@ -15,6 +15,9 @@ void pn_pool_close(pn_pool *pool);                                        /* NUL
 int pn_pool_size(const pn_pool *pool);
 /* Runs fn on threads 0..n-1 (n <= size) and returns when all have. */
 void pn_pool_run(pn_pool *pool, int n, pn_work_fn fn, void *ctx);
+/* How many of n threads the next run had better take: n, or for a while as many as the processors that the last runs really got. Runs in which a
+ * thread waited for the disk (major page faults) say nothing about that. */
+int pn_pool_fit(pn_pool *pool, int n);
 /* Inside a run: every one of the n threads must pass. */
 void pn_pool_barrier(pn_pool *pool);
 /* Barriers passed since the pool opened (counted once each). */
