@@ -19,14 +19,17 @@ PROMPT = b"> "
 class Chat:
     """A chat whose keyboard and screen are ours. `with Chat(...)` ends it, whatever happens."""
 
-    def __init__(self, *options, term="xterm", no_color=True):
+    def __init__(self, *options, term="xterm", no_color=True, shell=None):
+        """`shell`: a bash script that runs the program as "$@"."""
         env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "TERM")}
         env.update({"TERM": term} if term else {})
         env.update({"NO_COLOR": "1"} if no_color else {})
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            os.execve(drive.PINCH, [drive.PINCH, "chat", "-m", MODEL, "--seed", "3", *options], env)
-        self.screen = b""
+            command = [drive.PINCH, "chat", "-m", MODEL, "--seed", "3", *options]
+            command = ["/bin/bash", "-c", shell, "chat", *command] if shell else command
+            os.execve(command[0], command, env)
+        self.screen = self.raw = b""
         self.status = None
 
     def __enter__(self):
@@ -45,7 +48,8 @@ class Chat:
                 data = os.read(self.fd, 65536)
             except OSError:
                 return False
-            self.screen = re.sub(rb"\033\[[0-9;]*[A-Zln-z]", b"", self.screen + data) # all but colours
+            self.raw += data
+            self.screen = re.sub(rb"\033\[[0-9;?]*[A-Za-ln-z]", b"", self.screen + data) # all but colours
             return bool(data)
         return True
 
@@ -189,6 +193,106 @@ def test_messages_of_several_lines():
         assert b"messages" not in chat.screen
         chat.say("/exit")
         assert chat.end() == 0
+
+
+@pytest.mark.parametrize("pasted, text", [
+    (b"one\rtwo\rthree", b"one\r\ntwo\r\nthree"),             # as terminals send newlines
+    (b"one\r\ntwo\nthree", b"one\r\ntwo\r\nthree"),         # and as programs may
+    (b"if x:\r\treturn \\\r\"\"\"\r", b"if x:\r\n\treturn \\\r\n\"\"\"\r\n"), # a tab, a backslash, a fence: text
+    (b"a\x1b[31mb\x07\x00\x7fc\x1b[20", b"a[31mbc[20"),      # controls are dropped, half a mark is text
+    (b"x" * 5000 + b"\r" + b"y" * 5000, b"x" * 5000 + b"\r\n" + b"y" * 5000),
+])
+def test_pasted_lines_are_one_message(pasted, text):
+    with Chat() as chat:
+        chat.wait(PROMPT)
+        chat.settle()
+        chat.type(b"/system <>\x1b[D\x1b[200~" + pasted + b"\x1b[201~")
+        seen = chat.settle()
+        assert b"\n" not in seen, "one row while it is edited"
+        chat.type(b"\r")
+        chat.wait(rb"\(set;")
+        assert b"\n<" + text + b">\r\n" in system_whole(chat, b">\r\n")
+
+
+def system_whole(chat, last):
+    """What /system shows, up to `last`."""
+    chat.settle()
+    chat.say("/system")
+    return chat.wait(rb"/system\s*\n.*?" + re.escape(last))
+
+
+def test_a_pasted_message_is_shown_in_lines_and_remembered():
+    with Chat() as chat:
+        chat.wait(PROMPT)
+        chat.settle()
+        chat.type(b"\x1b[200~/system one\rtwo\x1b[201~")
+        chat.wait("one\u21b5two".encode())
+        chat.type(b"\r")
+        chat.wait(rb"> /system one\r\n  two\r\n.*\(set;")
+        chat.settle()
+        chat.type(b"\x1b[A\x17three\r") # history, Ctrl-W
+        chat.wait(rb"\(set;")
+        assert b"\none\r\nthree\r\n" in system_whole(chat, b"three\r\n")
+
+
+def test_a_paste_is_asked_for_only_while_a_line_is_read():
+    with Chat("-n", "2") as chat:
+        chat.wait(PROMPT)
+        chat.say("the cat")
+        chat.wait(rb"the cat.*\n.*> ")
+        chat.settle()
+        chat.type(b"half\x03")
+        chat.wait(rb"\(Ctrl-D leaves\)")
+        chat.settle()
+        chat.type(b"\x1b[200~lost\x03") # no end mark: Ctrl-C is still Ctrl-C
+        chat.wait(rb"\(Ctrl-D leaves\)")
+        chat.settle()
+        chat.type(b"\x04")
+        assert chat.end() == 0
+        assert re.findall(rb"\033\[\?2004[hl]", chat.raw) == [b"\033[?2004h", b"\033[?2004l"] * 4
+    for options in {"term": "dumb"}, {"term": None}:
+        with Chat(**options) as chat:
+            chat.wait(PROMPT)
+            chat.settle()
+            chat.type(b"\x04")
+            assert chat.end() == 0 and b"2004" not in chat.raw
+    assert b"2004" not in piped(b"the cat\n")[1]
+
+
+@pytest.mark.parametrize("stop", [lambda chat, pid: chat.type(b"\x1a"), lambda chat, pid: os.kill(pid, signal.SIGTSTP)], ids=["key", "signal"])
+def test_a_stopped_program_leaves_the_terminal_as_it_was(stop):
+    with Chat(shell='set -m; echo "($$)"; stty -a | md5sum; "$@"; echo STOPPED; stty -a | md5sum; read -r; fg; echo "status $?"') as chat:
+        before = re.findall(rb"[0-9a-f]{32}", chat.wait(PROMPT))
+        chat.settle()
+        chat.type("/system ab")
+        chat.settle()
+        stop(chat, child_of(chat.pid))
+        after = re.findall(rb"[0-9a-f]{32}", chat.wait(rb"STOPPED.*?  -"))
+        assert before == after and chat.raw.rstrip().rpartition(b"\033[?2004")[2].startswith(b"l")
+        chat.settle()
+        chat.type("\r")
+        chat.wait(rb"> /system ab")
+        chat.say("c")
+        chat.wait(rb"\(set;")
+        assert b"abc\r\n" in system_text(chat)
+        chat.settle()
+        chat.type(b"\x04")
+        chat.wait(rb"status 0")
+
+
+def child_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as f:
+        return int(f.read().split()[0])
+
+
+def test_a_program_that_is_ended_leaves_the_terminal_as_it_was():
+    with Chat(shell='stty -a | md5sum; "$@"; echo "status $?"; stty -a | md5sum') as chat:
+        chat.wait(PROMPT)
+        chat.settle()
+        os.kill(child_of(chat.pid), signal.SIGTERM)
+        chat.wait(rb"status 143.*  -")
+        sums = re.findall(rb"[0-9a-f]{32}", chat.raw)
+        assert len(sums) == 2 and sums[0] == sums[1] and chat.raw.count(b"\033[?2004h") == chat.raw.count(b"\033[?2004l") == 1
 
 
 def test_a_long_line_stays_on_one_row():

@@ -116,6 +116,10 @@ void cli_log(void *settings, pinch_log_level level, const char *message);       
 void cli_catch_signals(void);
 bool cli_interrupted(void *unused); /* a pinch_abort_fn */
 void cli_forget_interrupt(void);
+/* While the terminal is raw, signals that would stop or end the program are held: they end a read, and act when they are released. */
+void cli_hold_signals(void);
+int cli_held_signal(void); /* 0: none */
+void cli_release_signals(void);
 
 /* Standard output. False after any failure; cli_flush says why and gives the status. */
 void cli_write(const void *bytes, size_t n);
@@ -181,7 +185,8 @@ typedef enum cli_line_end { CLI_LINE, CLI_LINE_END_OF_INPUT, CLI_LINE_INTERRUPTE
 typedef struct cli_editor cli_editor;
 cli_editor *cli_editor_open(void); /* NULL: out of memory */
 void cli_editor_close(cli_editor *e);
-/* One line without its newline, valid until the next call. On a terminal that can, it is edited: arrows, Home, End, Ctrl-A E K U W L, history. */
+/* One line without its newline, valid until the next call. On a terminal that can, it is edited: arrows, Home, End, Ctrl-A E K U W L, history,
+ * and newlines that are pasted are part of it. */
 cli_line_end cli_editor_read(cli_editor *e, const char *prompt, const char **line, size_t *n);
 
 #endif

@@ -27,7 +27,8 @@ static const cli_example examples[] = {
 };
 
 static const char help_text[] =
-    "Type a message and press Enter. A line that ends in \\ goes on in the next; \"\"\" begins and ends a message of several lines.\n"
+    "Type a message and press Enter. Lines that are pasted are one message; typed, a line that ends in \\ goes on in the next,\n"
+    "and \"\"\" begins and ends a message of several lines.\n"
     "Ctrl-C stops an answer, Ctrl-D leaves.\n"
     "  /reset         forgets the conversation\n"
     "  /undo          takes the last message and its answer back\n"
@@ -338,8 +339,8 @@ static const struct {
 
 static int run_command(chat *c, const char *line)
 {
-    const size_t n = strcspn(line, " ");
-    const char *rest = line + n + strspn(line + n, " "), *names[PN_COUNT(commands)];
+    const size_t n = strcspn(line, " \t\n");
+    const char *rest = line + n + strspn(line + n, " \t\n"), *names[PN_COUNT(commands)];
     char word[32];
     for (size_t i = 0; i < PN_COUNT(commands); i++) {
         names[i] = commands[i].name;

@@ -1,11 +1,13 @@
 /* line.c - reads lines from a person or a pipe; a small editor where the terminal can do it.
  *
- * Knows the control sequences that every terminal since the VT100 has, and UTF-8. The terminal is raw only while a line is read. */
+ * Knows the control sequences that every terminal since the VT100 has, bracketed paste, and UTF-8. The terminal is raw, and marks what is pasted,
+ * only while a line is read. */
 #include "cli/cli.h"
 
 #include "base/utf8.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -94,11 +96,13 @@ static void replace(cli_editor *e, const char *text)
     if (text) insert(e, text, strlen(text));
 }
 
+static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n'; }
+
 static size_t word_before(const cli_editor *e)
 {
     size_t at = e->cursor;
-    while (at > 0 && e->text[at - 1] == ' ') at--;
-    while (at > 0 && e->text[at - 1] != ' ') at--;
+    while (at > 0 && is_space(e->text[at - 1])) at--;
+    while (at > 0 && !is_space(e->text[at - 1])) at--;
     return at;
 }
 
@@ -136,19 +140,52 @@ static size_t screen_columns(void)
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
 }
 
+/* A pasted newline is shown as a mark, or with `between` as that; a tab as a space. */
+static void show(const char *text, size_t n, const char *between)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] == '\n') fputs(between, stdout);
+        else putchar(text[i] == '\t' ? ' ' : text[i]);
+    }
+}
+
 /* One row: where the line is longer, a part around the cursor is shown. */
 static void draw(const cli_editor *e)
 {
     const size_t room = screen_columns() - 1, prompt = width(e->prompt, strlen(e->prompt));
     const size_t space = room > prompt + 4 ? room - prompt : 4;
-    size_t from = 0;
-    while (from < e->cursor && width(e->text + from, e->cursor - from) > space) from = after(e, from);
-    size_t to = e->n;
-    while (to > e->cursor && width(e->text + from, to - from) > space) to = before(e, to);
-    printf("\r%s%.*s\033[K\r", e->prompt, (int)(to - from), e->text + from);
-    const size_t column = prompt + width(e->text + from, e->cursor - from);
-    if (column) printf("\033[%zuC", column);
+    size_t from = e->cursor, to = e->cursor, left = 0;
+    while (from > 0) {
+        const size_t at = before(e, from), columns = left + width(e->text + at, from - at);
+        if (columns > space) break;
+        left = columns;
+        from = at;
+    }
+    for (size_t columns = left; to < e->n;) {
+        const size_t at = after(e, to);
+        columns += width(e->text + to, at - to);
+        if (columns > space) break;
+        to = at;
+    }
+    printf("\r%s", e->prompt);
+    show(e->text + from, to - from, "\xe2\x86\xb5");
+    fputs("\033[K\r", stdout);
+    if (prompt + left) printf("\033[%zuC", prompt + left);
     fflush(stdout);
+}
+
+/* A finished line; one that was pasted in several, as several. */
+static void draw_finished(cli_editor *e)
+{
+    char between[96];
+    e->cursor = e->n;
+    draw(e);
+    if (!memchr(e->text, '\n', e->n)) return;
+    const size_t prompt = width(e->prompt, strlen(e->prompt));
+    snprintf(between, sizeof between, "\033[K\n%*s", prompt < 80 ? (int)prompt : 80, "");
+    printf("\r%s", e->prompt);
+    show(e->text, e->n, between);
+    fputs("\033[K", stdout);
 }
 
 /* ---- history ----------------------------------------------------------------------------------------------- */
@@ -182,15 +219,17 @@ static void show_history(cli_editor *e, size_t i)
 /* ---- keys -------------------------------------------------------------------------------------------------- */
 
 typedef enum key {
-    KEY_NONE = 256, KEY_UP, KEY_DOWN, KEY_LEFT, KEY_RIGHT, KEY_HOME, KEY_END, KEY_DELETE, KEY_CLOSED
+    KEY_NONE = 256, KEY_UP, KEY_DOWN, KEY_LEFT, KEY_RIGHT, KEY_HOME, KEY_END, KEY_DELETE, KEY_PASTE, KEY_HELD, KEY_CLOSED
 } key;
 
 static int read_byte(void)
 {
     unsigned char c;
     ssize_t n;
-    do n = read(STDIN_FILENO, &c, 1);
-    while (n < 0 && errno == EINTR && !cli_interrupted(NULL));
+    do {
+        if (cli_held_signal()) return KEY_HELD;
+        n = read(STDIN_FILENO, &c, 1);
+    } while (n < 0 && errno == EINTR && !cli_interrupted(NULL));
     return n == 1 ? c : KEY_CLOSED;
 }
 
@@ -198,7 +237,7 @@ static int read_byte(void)
 static int read_escape(void)
 {
     static const struct { char final; int key; } finals[] = {{'A', KEY_UP}, {'B', KEY_DOWN}, {'C', KEY_RIGHT}, {'D', KEY_LEFT}, {'H', KEY_HOME}, {'F', KEY_END}};
-    static const struct { int number, key; } numbers[] = {{1, KEY_HOME}, {3, KEY_DELETE}, {4, KEY_END}, {7, KEY_HOME}, {8, KEY_END}};
+    static const struct { int number, key; } numbers[] = {{1, KEY_HOME}, {3, KEY_DELETE}, {4, KEY_END}, {7, KEY_HOME}, {8, KEY_END}, {200, KEY_PASTE}};
     int c = read_byte(), number = 0;
     if (c != '[' && c != 'O') return KEY_NONE;
     for (c = read_byte(); c >= '0' && c <= '?'; c = read_byte()) {
@@ -213,7 +252,7 @@ static int read_escape(void)
     return KEY_NONE;
 }
 
-enum { CTRL_A = 1, CTRL_B = 2, CTRL_C = 3, CTRL_D = 4, CTRL_E = 5, CTRL_F = 6, CTRL_H = 8, CTRL_K = 11, CTRL_L = 12, CTRL_N = 14, CTRL_P = 16, CTRL_U = 21, CTRL_W = 23, ESCAPE = 27, BACKSPACE = 127 };
+enum { CTRL_A = 1, CTRL_B = 2, CTRL_C = 3, CTRL_D = 4, CTRL_E = 5, CTRL_F = 6, CTRL_H = 8, CTRL_K = 11, CTRL_L = 12, CTRL_N = 14, CTRL_P = 16, CTRL_U = 21, CTRL_W = 23, CTRL_Z = 26, ESCAPE = 27, BACKSPACE = 127 };
 
 static void edit(cli_editor *e, int c)
 {
@@ -234,6 +273,83 @@ static void edit(cli_editor *e, int c)
     }
 }
 
+/* ---- pasted text ------------------------------------------------------------------------------------------- */
+
+typedef struct paste {
+    cli_editor *e;
+    char block[1024];
+    size_t n;
+    bool refused; /* the line is as long as lines may be */
+} paste;
+
+static void put_block(paste *p)
+{
+    if (!insert(p->e, p->block, p->n)) p->refused = true;
+    p->n = 0;
+}
+
+/* Newlines of any kind are one; of other control characters only tabs stay. */
+static void put(paste *p, int c, int previous)
+{
+    if ((c < ' ' && c != '\r' && c != '\n' && c != '\t') || c == BACKSPACE || (c == '\n' && previous == '\r')) return;
+    p->block[p->n++] = c == '\r' ? '\n' : (char)(unsigned char)c;
+    if (p->n == sizeof p->block) put_block(p);
+}
+
+/* Up to the mark that ends it; what ended it otherwise is returned: Ctrl-C, KEY_HELD or KEY_CLOSED. */
+static int read_paste(cli_editor *e)
+{
+    static const char mark[] = "\033[201~";
+    paste p = {.e = e};
+    int c = KEY_NONE, previous = 0;
+    for (size_t matched = 0; matched < sizeof mark - 1;) {
+        c = read_byte();
+        if (c == CTRL_C || c > 255) break;
+        if (c == mark[matched]) {
+            matched++;
+            continue;
+        }
+        for (size_t i = 1; i < matched; i++) put(&p, mark[i], 0);
+        matched = c == ESCAPE;
+        if (!matched) put(&p, c, previous);
+        previous = c;
+    }
+    put_block(&p);
+    if (p.refused) putchar('\a');
+    return c == CTRL_C || c > 255 ? c : KEY_NONE;
+}
+
+/* ---- lines ------------------------------------------------------------------------------------------------- */
+
+static bool begin_editing(const cli_editor *e)
+{
+    struct termios raw = e->cooked;
+    raw.c_iflag &= ~(tcflag_t)(BRKINT | ICRNL | INPCK | ISTRIP | IXON);
+    raw.c_lflag &= ~(tcflag_t)(ECHO | ICANON | IEXTEN | ISIG);
+    raw.c_cc[VMIN] = 1;
+    raw.c_cc[VTIME] = 0;
+    if (tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) != 0) return false;
+    cli_hold_signals();
+    fputs("\033[?2004h", stdout);
+    return true;
+}
+
+static void end_editing(const cli_editor *e)
+{
+    fputs("\033[?2004l\n", stdout);
+    fflush(stdout);
+    tcsetattr(STDIN_FILENO, TCSADRAIN, &e->cooked);
+    cli_release_signals();
+}
+
+/* The terminal as it was, while the program is stopped; a signal that was held may end it. */
+static bool suspend(const cli_editor *e, int c)
+{
+    end_editing(e);
+    if (c == CTRL_Z) raise(SIGTSTP);
+    return begin_editing(e);
+}
+
 /* Typed bytes; a character is drawn when it is whole, pasted text when it is all there. */
 static bool more_is_waiting(void)
 {
@@ -246,32 +362,26 @@ static cli_line_end read_keys(cli_editor *e)
     draw(e);
     while (true) {
         int c = read_byte();
+        if (c == ESCAPE) c = read_escape();
+        if (c == KEY_PASTE) c = read_paste(e);
         if (c == CTRL_C || (c == KEY_CLOSED && cli_interrupted(NULL))) return CLI_LINE_INTERRUPTED;
         if (c == KEY_CLOSED || (c == CTRL_D && e->n == 0)) return CLI_LINE_END_OF_INPUT;
         if (c == '\r' || c == '\n') break;
-        if (c == ESCAPE) c = read_escape();
         const char byte = (char)(unsigned char)c;
+        if ((c == CTRL_Z || c == KEY_HELD) && !suspend(e, c)) return CLI_LINE_END_OF_INPUT;
         if (c == '\t' || (c >= ' ' && c < 256 && c != BACKSPACE)) insert(e, c == '\t' ? " " : &byte, 1);
         else edit(e, c);
         if (!more_is_waiting()) draw(e);
     }
-    e->cursor = e->n;
-    draw(e);
+    draw_finished(e);
     return CLI_LINE;
 }
 
 static cli_line_end read_edited(cli_editor *e)
 {
-    struct termios raw = e->cooked;
-    raw.c_iflag &= ~(tcflag_t)(BRKINT | ICRNL | INPCK | ISTRIP | IXON);
-    raw.c_lflag &= ~(tcflag_t)(ECHO | ICANON | IEXTEN | ISIG);
-    raw.c_cc[VMIN] = 1;
-    raw.c_cc[VTIME] = 0;
-    if (tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) != 0) return CLI_LINE_END_OF_INPUT;
+    if (!begin_editing(e)) return CLI_LINE_END_OF_INPUT;
     const cli_line_end end = read_keys(e);
-    tcsetattr(STDIN_FILENO, TCSADRAIN, &e->cooked);
-    fputs("\n", stdout);
-    fflush(stdout);
+    end_editing(e);
     if (end == CLI_LINE) remember(e);
     return end;
 }

@@ -1,6 +1,6 @@
 /* terminal.c - messages, progress, signals and standard output.
  *
- * The only state of the program that is not in a settings struct lives here: the interrupt flag and the progress line. */
+ * The only state of the program that is not in a settings struct lives here: the interrupt flag, a held signal and the progress line. */
 #include "cli/cli.h"
 
 #include "base/cpu.h"
@@ -164,6 +164,33 @@ bool cli_interrupted(void *unused)
 }
 
 void cli_forget_interrupt(void) { interrupted = 0; }
+
+static volatile sig_atomic_t held;
+
+static void on_held(int signal) { held = signal; }
+
+static void change_handlers(void (*from)(int), void (*to)(int))
+{
+    static const int signals[] = {SIGTSTP, SIGTERM, SIGHUP, SIGQUIT};
+    for (size_t i = 0; i < PN_COUNT(signals); i++) {
+        struct sigaction action;
+        if (sigaction(signals[i], NULL, &action) != 0 || action.sa_handler != from) continue; /* ignored: so it stays */
+        action = (struct sigaction){.sa_handler = to};
+        sigemptyset(&action.sa_mask);
+        sigaction(signals[i], &action, NULL);
+    }
+}
+
+void cli_hold_signals(void) { change_handlers(SIG_DFL, on_held); }
+int cli_held_signal(void) { return held; }
+
+void cli_release_signals(void)
+{
+    const int signal = held;
+    held = 0;
+    change_handlers(on_held, SIG_DFL);
+    if (signal) raise(signal);
+}
 
 /* ---- standard output ---------------------------------------------------------------------------------------- */
 
