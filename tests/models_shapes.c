@@ -205,6 +205,37 @@ static void rotation(void)
     compare("a long context without factors for it has none", &a, &b, true);
 }
 
+/* Logits where factors are long beyond a context of 300. */
+static float *longrope(pinch_model *m, int32_t n_ctx)
+{
+    pinch_session_options o = pinch_session_options_default();
+    o.n_ctx = n_ctx;
+    return run("longrope", m, &o, 0);
+}
+
+/* Contexts count as rounded up to a multiple of 256. */
+static void long_factors(void)
+{
+    static const struct { int32_t n_ctx; bool is_long; } contexts[] = {{256, false}, {257, true}, {300, true}, {512, true}, {600, true}};
+    tiny t = tiny_decoder("llama", &plain);
+    tiny_string(&t, ".rope.scaling.type", "longrope");
+    tiny_int(&t, ".rope.scaling.original_context_length", 300);
+    tiny_add(&t, "rope_factors_short.weight", plain.d / 2, 1, 1, 1.0f);
+    tiny_add(&t, "rope_factors_long.weight", plain.d / 2, 1, 1, 4.0f);
+    pinch_error err;
+    pinch_model *m = tiny_open(&t, PINCH_ACTIVATIONS_F32, &err);
+    tiny_free(&t);
+    if (!CHECK("model opens", m != NULL, "%s", err.message)) return;
+    float *of_short = longrope(m, 100);
+    for (size_t i = 0; i < PN_COUNT(contexts); i++) {
+        float *rows = longrope(m, contexts[i].n_ctx);
+        CHECK("the context decides which factors count", same_bits(rows, of_short, (size_t)N_TEXT * (size_t)plain.n_vocab) == !contexts[i].is_long, "context %d", (int)contexts[i].n_ctx);
+        free(rows);
+    }
+    free(of_short);
+    pinch_model_close(m);
+}
+
 /* ---- vocabulary and head ------------------------------------------------------------------------------------------------------------------ */
 
 static void vocabularies(void)
@@ -298,6 +329,7 @@ int main(void)
     experts();
     windows();
     rotation();
+    long_factors();
     vocabularies();
     pruned_heads();
     broken_weights();

@@ -59,7 +59,7 @@ static void factors(pn_builder *b, pn_rope *rope, pn_rope_want want, scaling typ
     }
     rope->factor = pn_bind_vector(b, -1, "rope_factors_short.weight", rope->n_pairs, false);
     rope->factor_long = pn_bind_vector(b, -1, "rope_factors_long.weight", rope->n_pairs, false);
-    rope->long_beyond = n_ctx_orig;
+    rope->long_beyond = n_ctx_orig / 256 * 256; /* the reference compares the context rounded up to a multiple of 256 */
 }
 
 int pn_describe_rope(pn_builder *b, pn_rope_want want)
