@@ -7,7 +7,7 @@
 
 enum { D = 64, HEADS = 2, CTX = 200, BATCH = 8, WINDOW = 20 };
 
-static const pn_kv_shape shapes[] = {{HEADS, D, D, 0}, {HEADS, D, D, WINDOW}, {0, 0, 0, 0}};
+static const pn_layer_shape shapes[] = {{HEADS, D, D, 0, 0}, {HEADS, D, D, WINDOW, 0}, {0, 0, 0, 0, 0}};
 
 static pn_state *open_state(pinch_cache_type k, pinch_cache_type v, int32_t n_seq)
 {
@@ -90,15 +90,43 @@ static void going_back(void)
 
 static void refusal(void)
 {
-    const pn_kv_shape odd = {1, 40, 40, 0};
+    const pn_layer_shape odd = {1, 40, 40, 0};
     const pn_state_options o = {.layers = &odd, .n_layers = 1, .n_seq = 1, .n_ctx = 16, .n_batch = 1, .type_k = PINCH_CACHE_F16, .type_v = PINCH_CACHE_Q8_0};
     pn_state *s = NULL;
     pinch_error err = {0};
     CHECK("heads of 40 channels have no q8_0 cache", pn_state_open(&s, &o, &err) == PINCH_ERR_ARGUMENT && strstr(err.message, "values") && strstr(err.message, "40"), "%s", err.message);
 }
 
+/* A recurrent layer's floats: apart for each sequence, zero at the start, copied, and never believed after going back. */
+static void carried(void)
+{
+    static const pn_layer_shape mixed[] = {{HEADS, D, D, 0, 0}, {0, 0, 0, 0, 100}, {HEADS, D, D, 0, 7}};
+    const pn_state_options o = {.layers = mixed, .n_layers = 3, .n_seq = 2, .n_ctx = CTX, .n_batch = BATCH, .type_k = PINCH_CACHE_F16, .type_v = PINCH_CACHE_F16};
+    uint64_t bytes = 0;
+    CHECK("a recurrent layer takes its floats once a sequence", pn_state_bytes(&o, &bytes) && bytes == 2 * (2 * (uint64_t)208 * HEADS * D * 2 * 2 + 448 + 64), "%llu", (unsigned long long)bytes);
+    pn_state *s = NULL;
+    pinch_error err = {0};
+    if (!CHECK("a mixed state opens", pn_state_open(&s, &o, &err) == PINCH_OK, "%s", err.message)) return;
+    float *a = pn_state_recurrent(s, 1, 0), *b = pn_state_recurrent(s, 1, 1), *c = pn_state_recurrent(s, 2, 0);
+    CHECK("floats are aligned", (uintptr_t)a % 64 == 0 && (uintptr_t)b % 64 == 0 && (uintptr_t)c % 64 == 0, "%p %p %p", (void *)a, (void *)b, (void *)c);
+    CHECK("floats begin as zero", a[0] == 0 && a[99] == 0 && c[6] == 0, "%g", (double)a[0]);
+    a[0] = a[99] = c[6] = 3;
+    pn_state_advance(s, 0, 5);
+    CHECK("sequences are apart", b[0] == 0 && b[99] == 0, "%g", (double)b[0]);
+    CHECK("staying is exact", pn_state_can_rewind(s, 0, 5) == 5, "%d", (int)pn_state_can_rewind(s, 0, 5));
+    CHECK("going back starts over", pn_state_can_rewind(s, 0, 4) == 0, "%d", (int)pn_state_can_rewind(s, 0, 4));
+    pn_state_copy(s, 0, 1);
+    CHECK("a copy carries the floats", b[99] == 3 && pn_state_can_rewind(s, 1, 5) == 5, "%g", (double)b[99]);
+    pn_state_touch(s, 0, 1);
+    CHECK("rows that were begun and not kept spoil the floats", pn_state_can_rewind(s, 0, 5) == 0, "%d", (int)pn_state_can_rewind(s, 0, 5));
+    pn_state_rewind(s, 0, 0);
+    CHECK("a start is from zero", a[0] == 0 && a[99] == 0 && c[6] == 0 && b[0] == 3, "%g", (double)a[0]);
+    pn_state_close(s);
+}
+
 int main(void)
 {
+    carried();
     sizes();
     stored(PINCH_CACHE_F32, 0.0);
     stored(PINCH_CACHE_F16, 3.0 / 2048);

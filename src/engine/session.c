@@ -53,7 +53,7 @@ static int most_threads(const chosen *c) { return c->n_threads > c->n_threads_ba
 
 static pn_state_options state_options(const pinch_model *m, const chosen *c)
 {
-    return (pn_state_options){.layers = m->network.plan.kv, .n_layers = m->network.plan.n_layers, .n_seq = c->n_seq, .n_ctx = c->n_ctx, .n_batch = c->n_batch, .type_k = c->type_k, .type_v = c->type_v};
+    return (pn_state_options){.layers = m->network.plan.shapes, .n_layers = m->network.plan.n_layers, .n_seq = c->n_seq, .n_ctx = c->n_ctx, .n_batch = c->n_batch, .type_k = c->type_k, .type_v = c->type_v};
 }
 
 static pn_run_options run_options(const pinch_model *m, const chosen *c, pn_state *state)

@@ -165,7 +165,7 @@ typedef struct pn_plan {
     int head;                /* first step of the head: the steps before it are the trunk */
     int logits;              /* buffer of the head's results */
     int64_t n_embd, n_logits;
-    pn_kv_shape *kv;         /* [n_layers], owned */
+    pn_layer_shape *shapes;  /* [n_layers], owned */
     int32_t n_layers;
 } pn_plan;
 

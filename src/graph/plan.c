@@ -6,7 +6,7 @@
 void pn_plan_free(pn_plan *plan)
 {
     free(plan->steps);
-    free(plan->kv);
+    free(plan->shapes);
     *plan = (pn_plan){0};
 }
 

@@ -10,8 +10,12 @@ enum { PN_MAX_LAYERS = 512, PN_MAX_EXPERTS = 512 };
 
 typedef enum pn_qk_norm { PN_QK_NONE, PN_QK_HEAD, PN_QK_WHOLE } pn_qk_norm;
 
-/* One layer of a decoder, as attention and feed-forward emit it. */
+typedef struct pn_builder pn_builder;
+
+/* One layer of a decoder: a mixer of positions, then a feed-forward block. Each emits its steps and leaves its result pending. */
 typedef struct pn_layer {
+    void (*mixer)(pn_builder *b, int32_t layer);        /* pn_emit_attention unless the architecture says otherwise; NULL: none */
+    void (*feed_forward)(pn_builder *b, int32_t layer); /* pn_emit_feed_forward unless the architecture says otherwise; NULL: none */
     int32_t n_head, n_head_kv, d_k, d_v, n_ff;
     int32_t window;           /* 0: all positions */
     int rope;                 /* table of the plan; PN_NONE: no positions */
@@ -42,7 +46,7 @@ typedef struct pn_decoder {
     float logit_scale, final_softcap;
 } pn_decoder;
 
-typedef struct pn_builder {
+struct pn_builder {
     const pn_gguf *g;
     const pn_weights_options *options;
     pn_network *net;
@@ -51,7 +55,7 @@ typedef struct pn_builder {
     pn_update pending;        /* what the next prep adds to the stream */
     pinch_status status;
     pinch_error *err;
-} pn_builder;
+};
 
 typedef struct pn_arch {
     const char *name;

@@ -86,7 +86,7 @@ static void emit_rope_kv(pn_builder *b, int32_t il, int buffer)
     s->u.rope_kv = (pn_rope_kv){.buffer = buffer, .layer = il, .n_head = l->n_head, .n_head_kv = l->n_head_kv, .d_k = l->d_k, .d_v = l->d_v, .q_norm = norms[0], .k_norm = norms[1],
                                 .norm_whole = d->qk_norm == PN_QK_WHOLE, .eps = d->eps, .rope = l->rope, .q_scale = d->q_scale, .temperature = d->temperature,
                                 .temperature_length = d->temperature_length};
-    b->net->plan.kv[il] = (pn_kv_shape){.n_head = l->n_head_kv, .d_k = l->d_k, .d_v = l->d_v, .window = l->window};
+    b->net->plan.shapes[il] = (pn_layer_shape){.n_head = l->n_head_kv, .d_k = l->d_k, .d_v = l->d_v, .window = l->window};
 }
 
 /* A matrix whose result the stream takes up at the next prep. */
@@ -101,6 +101,8 @@ void pn_emit_attention(pn_builder *b, int32_t il)
 {
     const pn_layer *l = &b->d.layers[il];
     const int64_t width = (int64_t)l->n_head * l->d_v;
+    if (!b->status && (l->n_head == 0 || l->n_head_kv == 0)) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata gives layer %d of '%s' no attention heads", (int)il, b->arch);
+    if (b->status) return;
     const int qkv = pn_emit_buffer(b, "qkv", ((int64_t)l->n_head + l->n_head_kv) * l->d_k + (int64_t)l->n_head_kv * l->d_v), heads = pn_emit_buffer(b, "heads", width);
     if (b->status) return;
     emit_qkv(b, il, qkv);
@@ -275,12 +277,13 @@ void pn_emit_decoder(pn_builder *b)
     if (b->status) return;
     pn_plan *plan = &b->net->plan;
     plan->n_layers = b->d.n_layers;
-    plan->kv = pn_alloc_zero((uint64_t)plan->n_layers, sizeof *plan->kv);
-    if (!plan->kv) pn_build_fail(b, PINCH_ERR_MEMORY, "out of memory for %d layers", (int)plan->n_layers);
+    plan->shapes = pn_alloc_zero((uint64_t)plan->n_layers, sizeof *plan->shapes);
+    if (!plan->shapes) pn_build_fail(b, PINCH_ERR_MEMORY, "out of memory for %d layers", (int)plan->n_layers);
     pn_emit_begin(b);
     for (int32_t il = 0; il < b->d.n_layers && !b->status; il++) {
-        pn_emit_attention(b, il);
-        pn_emit_feed_forward(b, il);
+        const pn_layer *l = &b->d.layers[il];
+        if (l->mixer) l->mixer(b, il);
+        if (l->feed_forward) l->feed_forward(b, il);
     }
     pn_emit_head(b);
 }

@@ -18,7 +18,7 @@ static void common(pn_builder *b)
 /* The 27B models scale queries by the width of a head that E would give, not by the head they have. */
 static void scale_queries(pn_builder *b, int32_t big_layers)
 {
-    if (!b->status && b->d.n_layers == big_layers) b->d.q_scale = 1.0f / sqrtf((float)(b->d.n_embd / b->d.layers[0].n_head));
+    if (!b->status && b->d.n_layers == big_layers && b->d.layers[0].n_head) b->d.q_scale = 1.0f / sqrtf((float)(b->d.n_embd / b->d.layers[0].n_head));
 }
 
 /* Sliding layers rotate with `slid`, the others with `whole`. */

@@ -109,17 +109,19 @@ bool pn_meta_bool(pn_builder *b, const char *name, bool fallback)
 static void describe_layer(pn_builder *b, int32_t il)
 {
     pn_layer *l = &b->d.layers[il];
-    l->n_head = (int32_t)pn_meta_layer_int(b, "attention.head_count", il, PN_REQUIRED, 1, 4096);
-    l->n_head_kv = (int32_t)pn_meta_layer_int(b, "attention.head_count_kv", il, l->n_head, 1, 4096);
-    const int32_t head = b->d.n_embd / b->d.layers[0].n_head; /* one size for all layers: rotary tables and the query scale are shared */
+    l->mixer = pn_emit_attention;
+    l->feed_forward = pn_emit_feed_forward;
+    l->n_head = (int32_t)pn_meta_layer_int(b, "attention.head_count", il, PN_REQUIRED, 0, 4096);
+    l->n_head_kv = (int32_t)pn_meta_layer_int(b, "attention.head_count_kv", il, l->n_head, 0, 4096); /* 0 marks a layer without attention in some families */
+    const int32_t first = b->d.layers[0].n_head, head = first ? b->d.n_embd / first : 0; /* one size for all layers: rotary tables and the query scale are shared */
     l->d_k = (int32_t)pn_meta_int(b, "attention.key_length", head, 1, 4096);
     l->d_v = (int32_t)pn_meta_int(b, "attention.value_length", head, 1, 4096);
     l->n_ff = (int32_t)pn_meta_layer_int(b, "feed_forward_length", il, 0, 0, 1 << 20);
     l->rope = PN_NONE;
     if (b->status) return;
-    if (l->n_head % l->n_head_kv)
+    if (l->n_head_kv && l->n_head % l->n_head_kv)
         pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.attention.head_count' is %d, no multiple of the %d key-value heads", b->arch, (int)l->n_head, (int)l->n_head_kv);
-    else if (l->d_k == 0 || l->d_v == 0)
+    else if (l->n_head && (l->d_k == 0 || l->d_v == 0))
         pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.embedding_length' of %d leaves no channels for %d heads", b->arch, (int)b->d.n_embd, (int)l->n_head);
 }
 

@@ -1,4 +1,4 @@
-/* Caches of keys and values: where each layer of each sequence lies, how a head is stored, what going back still finds. */
+/* Caches of keys and values, recurrent layers' floats: where each layer of each sequence lies, how a head is stored, what going back still finds. */
 #include "state/state.h"
 
 #include "base/pages.h"
@@ -6,11 +6,11 @@
 #include <stdlib.h>
 
 typedef struct layer {
-    pn_kv_shape shape;
+    pn_layer_shape shape;
     int32_t cells;
     size_t tile_bytes, row_bytes;
-    size_t k_bytes, v_bytes; /* of one sequence */
-    uint64_t offset;         /* of sequence 0; the next one is k_bytes + v_bytes further */
+    size_t k_bytes, v_bytes, r_bytes; /* of one sequence */
+    uint64_t offset;         /* of sequence 0; the next one is layer_bytes further */
 } layer;
 
 typedef struct seq {
@@ -25,7 +25,10 @@ struct pn_state {
     int32_t n_layers, n_seq;
     layer *layers;
     seq *seqs;
+    bool recurrent; /* some layer is */
 };
+
+static size_t layer_bytes(const layer *l) { return l->k_bytes + l->v_bytes + l->r_bytes; }
 
 static const char *const cache_names[] = {"f32", "f16", "q8_0"};
 
@@ -36,28 +39,35 @@ static size_t elements_bytes(pinch_cache_type type, int32_t d)
     return type == PINCH_CACHE_F32 ? n * 4 : type == PINCH_CACHE_F16 ? n * 2 : n / 32 * 34;
 }
 
-static int32_t cells_of(const pn_kv_shape *shape, const pn_state_options *o)
+static int32_t cells_of(const pn_layer_shape *shape, const pn_state_options *o)
 {
     int64_t cells = o->n_ctx;
     if (shape->window > 0) cells = pn_min64(cells, (int64_t)shape->window - 1 + o->n_batch);
     return (int32_t)((cells + PN_TILE - 1) / PN_TILE * PN_TILE);
 }
 
-static bool layer_plan(layer *l, const pn_kv_shape *shape, const pn_state_options *o, uint64_t *total)
+/* Bytes of one part of a layer; false beyond what a size_t can hold several times. */
+static bool part_bytes(uint64_t n, uint64_t size, size_t *bytes)
 {
-    *l = (layer){.shape = *shape};
-    if (shape->n_head == 0) return true;
-    l->cells = cells_of(shape, o);
-    l->tile_bytes = elements_bytes(o->type_k, shape->d_k) * PN_TILE;
-    l->row_bytes = elements_bytes(o->type_v, shape->d_v);
-    uint64_t k, v, one, all;
-    if (!pn_mul((uint64_t)shape->n_head * (uint64_t)(l->cells / PN_TILE), l->tile_bytes, &k)) return false;
-    if (!pn_mul((uint64_t)shape->n_head * (uint64_t)l->cells, l->row_bytes, &v)) return false;
-    if (k > SIZE_MAX / 4 || v > SIZE_MAX / 4) return false;
-    l->k_bytes = (size_t)pn_round_up(k, 64);
-    l->v_bytes = (size_t)pn_round_up(v, 64);
-    l->offset = *total;
-    return pn_add(l->k_bytes, l->v_bytes, &one) && pn_mul(one, (uint64_t)o->n_seq, &all) && pn_add(*total, all, total) && *total <= SIZE_MAX / 2;
+    uint64_t product;
+    if (!pn_mul(n, size, &product) || product > SIZE_MAX / 8) return false;
+    *bytes = (size_t)pn_round_up(product, 64);
+    return true;
+}
+
+static bool layer_plan(layer *l, const pn_layer_shape *shape, const pn_state_options *o, uint64_t *total)
+{
+    *l = (layer){.shape = *shape, .offset = *total};
+    if (!part_bytes((uint64_t)shape->recurrent, sizeof(float), &l->r_bytes)) return false;
+    if (shape->n_head) {
+        l->cells = cells_of(shape, o);
+        l->tile_bytes = elements_bytes(o->type_k, shape->d_k) * PN_TILE;
+        l->row_bytes = elements_bytes(o->type_v, shape->d_v);
+        const uint64_t head_cells = (uint64_t)shape->n_head * (uint64_t)l->cells;
+        if (!part_bytes(head_cells / PN_TILE, l->tile_bytes, &l->k_bytes) || !part_bytes(head_cells, l->row_bytes, &l->v_bytes)) return false;
+    }
+    uint64_t all;
+    return pn_mul(layer_bytes(l), (uint64_t)o->n_seq, &all) && pn_add(*total, all, total) && *total <= SIZE_MAX / 2;
 }
 
 bool pn_state_bytes(const pn_state_options *options, uint64_t *bytes)
@@ -73,7 +83,7 @@ bool pn_state_bytes(const pn_state_options *options, uint64_t *bytes)
 pinch_status pn_state_check(const pn_state_options *o, pinch_error *err)
 {
     for (int32_t i = 0; i < o->n_layers; i++) {
-        const pn_kv_shape *s = &o->layers[i];
+        const pn_layer_shape *s = &o->layers[i];
         const pinch_cache_type types[2] = {o->type_k, o->type_v};
         const int32_t sizes[2] = {s->d_k, s->d_v};
         for (int j = 0; s->n_head && j < 2; j++)
@@ -96,7 +106,10 @@ static pinch_status state_init(pn_state *s, const pn_state_options *o, pinch_err
     if (!pn_state_bytes(o, &s->bytes))
         return pn_fail(err, PINCH_ERR_MEMORY, "context %d x %d sequences: the cache does not fit in an address space", (int)o->n_ctx, (int)o->n_seq);
     uint64_t total = 0;
-    for (int32_t i = 0; i < o->n_layers; i++) layer_plan(&s->layers[i], &o->layers[i], o, &total);
+    for (int32_t i = 0; i < o->n_layers; i++) {
+        layer_plan(&s->layers[i], &o->layers[i], o, &total);
+        s->recurrent |= o->layers[i].recurrent > 0;
+    }
     s->memory = pn_pages_alloc(s->bytes);
     return s->memory ? PINCH_OK : pn_fail_memory(err, "the key-value cache", s->bytes);
 }
@@ -124,10 +137,19 @@ void pn_state_close(pn_state *s)
     free(s);
 }
 
+/* Keys, then values, then recurrent floats. */
+static uint8_t *layer_at(const pn_state *s, const layer *l, int32_t index) { return s->memory + l->offset + (uint64_t)index * layer_bytes(l); }
+
+float *pn_state_recurrent(const pn_state *s, int32_t index, int32_t seq_index)
+{
+    const layer *l = &s->layers[index];
+    return (float *)(void *)(layer_at(s, l, seq_index) + l->k_bytes + l->v_bytes);
+}
+
 pn_kv pn_state_kv(const pn_state *s, int32_t index, int32_t seq_index)
 {
     const layer *l = &s->layers[index];
-    uint8_t *base = s->memory + l->offset + (uint64_t)seq_index * (l->k_bytes + l->v_bytes);
+    uint8_t *base = layer_at(s, l, seq_index);
     return (pn_kv){.k = base, .v = base + l->k_bytes, .k_head = (size_t)(l->cells / PN_TILE) * l->tile_bytes, .v_head = (size_t)l->cells * l->row_bytes,
                    .tile_bytes = l->tile_bytes, .row_bytes = l->row_bytes, .cells = l->cells, .window = l->shape.window, .d_k = l->shape.d_k, .d_v = l->shape.d_v,
                    .type_k = s->type_k, .type_v = s->type_v};
@@ -224,6 +246,7 @@ void pn_state_advance(pn_state *s, int32_t i, int32_t n)
 int32_t pn_state_can_rewind(const pn_state *s, int32_t i, int32_t n)
 {
     const int32_t high = s->seqs[i].high;
+    if (s->recurrent && (n != s->seqs[i].length || n != high)) return 0;
     for (int32_t j = 0; j < s->n_layers; j++) {
         const layer *l = &s->layers[j];
         if (l->shape.n_head == 0 || l->shape.window == 0) continue;
@@ -236,7 +259,13 @@ int32_t pn_state_can_rewind(const pn_state *s, int32_t i, int32_t n)
 void pn_state_rewind(pn_state *s, int32_t i, int32_t n)
 {
     s->seqs[i].length = n;
-    if (n == 0) s->seqs[i].high = 0;
+    if (n) return;
+    if (s->seqs[i].high == 0) return; /* nothing was stored since the last start */
+    s->seqs[i].high = 0;
+    for (int32_t j = 0; j < s->n_layers; j++) {
+        const layer *l = &s->layers[j];
+        memset(layer_at(s, l, i) + l->k_bytes + l->v_bytes, 0, l->r_bytes);
+    }
 }
 
 void pn_state_copy(pn_state *s, int32_t from, int32_t to)
@@ -244,8 +273,7 @@ void pn_state_copy(pn_state *s, int32_t from, int32_t to)
     if (from == to) return;
     for (int32_t j = 0; j < s->n_layers; j++) {
         const layer *l = &s->layers[j];
-        const size_t one = l->k_bytes + l->v_bytes;
-        if (one) memcpy(s->memory + l->offset + (uint64_t)to * one, s->memory + l->offset + (uint64_t)from * one, one);
+        memcpy(layer_at(s, l, to), layer_at(s, l, from), layer_bytes(l));
     }
     s->seqs[to] = s->seqs[from];
 }

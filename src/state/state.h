@@ -1,4 +1,4 @@
-/* state/state.h - what a sequence remembers: keys and values per layer, whole or as a ring of a sliding window.
+/* state/state.h - what a sequence remembers: keys and values per layer, whole or as a ring of a sliding window; what a recurrent layer carries on.
  *
  * Knows geometry and positions; knows nothing of models, steps or who computes the rows. The logical form is (layer, position, head, channel);
  * how it lies in memory is what kernels.h says of qk and pv. A position p of a ring lies in cell p mod cells, and cells is a multiple of 16, so that
@@ -11,16 +11,17 @@
 
 #define PN_TILE 16 /* positions per tile of the K cache */
 
-typedef struct pn_kv_shape {
-    int32_t n_head;  /* KV heads; 0: the layer keeps nothing */
-    int32_t d_k, d_v;
-    int32_t window;  /* positions visible, the token itself included; 0: all */
-} pn_kv_shape;
+typedef struct pn_layer_shape {
+    int32_t n_head;    /* KV heads; 0: the layer keeps no keys and values */
+    int32_t d_k, d_v;  /* d_v 0: values are the first channels of the keys */
+    int32_t window;    /* positions visible, the token itself included; 0: all */
+    int64_t recurrent; /* floats that the layer carries from position to position; 0: none */
+} pn_layer_shape;
 
 typedef struct pn_state pn_state;
 
 typedef struct pn_state_options {
-    const pn_kv_shape *layers; /* copied */
+    const pn_layer_shape *layers; /* copied */
     int32_t n_layers;
     int32_t n_seq, n_ctx, n_batch; /* n_batch rows at most are appended before their attention is done */
     pinch_cache_type type_k, type_v;
@@ -45,6 +46,8 @@ typedef struct pn_kv {
     pinch_cache_type type_k, type_v;
 } pn_kv;
 pn_kv pn_state_kv(const pn_state *s, int32_t layer, int32_t seq);
+/* The floats of a recurrent layer, 64-byte aligned, zero at position 0; its step updates them in place and decides what they mean. */
+float *pn_state_recurrent(const pn_state *s, int32_t layer, int32_t seq);
 /* Stores one head's key or value at a position. Different heads and positions may be stored by different threads. */
 void pn_kv_store_k(const pn_kv *kv, const pn_ops *ops, int32_t head, int32_t position, const float *k);
 void pn_kv_store_v(const pn_kv *kv, const pn_ops *ops, int32_t head, int32_t position, const float *v);
@@ -54,7 +57,8 @@ int32_t pn_state_length(const pn_state *s, int32_t seq);
 void pn_state_touch(pn_state *s, int32_t seq, int32_t n);
 /* They have been stored in every layer. */
 void pn_state_advance(pn_state *s, int32_t seq, int32_t n);
-/* The newest position at or before n (n <= length) from which the sequence can go on exactly: n, or 0 where a ring has lost what n needs. */
+/* The newest position at or before n (n <= length) from which the sequence can go on exactly: n, or 0 where a ring has lost what n needs or a
+ * recurrent layer has gone beyond it. */
 int32_t pn_state_can_rewind(const pn_state *s, int32_t seq, int32_t n);
 void pn_state_rewind(pn_state *s, int32_t seq, int32_t n); /* n as pn_state_can_rewind answered */
 void pn_state_copy(pn_state *s, int32_t from, int32_t to);
