@@ -81,12 +81,13 @@ static void expert_matrix(pn_run *run, pn_lane *lane, const pn_output *out, int3
 {
     const int32_t *order = run->order + run->expert_start[expert];
     const int32_t n = run->expert_start[expert + 1] - run->expert_start[expert];
-    for (int32_t i = 0; i < n; i++) y[i] = pn_row(run, out->buffer, order[i] / n_used) + order[i] % n_used * out->w->rows;
+    for (int32_t i = 0; i < n; i++)
+        y[i] = out->buffer == PN_NONE ? pn_beside(run, lane, n, i) : pn_row(run, out->buffer, order[i] / n_used) + order[i] % n_used * out->w->rows + row0;
     pn_multiply(run, lane, out->w, expert, lane->x, y, n, row0, row1);
     pn_finish(run, out, expert, y, n, row0, row1);
 }
 
-static void up_rows(pn_run *run, pn_lane *lane, const pn_step *step, int32_t expert, int64_t row0, int64_t row1)
+static void up_some_rows(pn_run *run, pn_lane *lane, const pn_step *step, int32_t expert, int64_t row0, int64_t row1)
 {
     const pn_experts_up *s = &step->u.up;
     const int32_t *order = run->order + run->expert_start[expert];
@@ -96,7 +97,13 @@ static void up_rows(pn_run *run, pn_lane *lane, const pn_step *step, int32_t exp
         for (int32_t j = 0; j < n; j++) lane->x[j] = pn_act_row(run, lane, pn_weight_act(outs[i]->w), order[j] / s->n_used);
         expert_matrix(run, lane, outs[i], expert, s->n_used, lane->y[i], row0, row1);
     }
-    pn_gate_rows(run->ops, s->act, lane->y[0], outs[1] ? lane->y[1] : NULL, n, row0, row1);
+    pn_gate_rows(run->ops, s->act, lane->y[0], outs[1] ? lane->y[1] : NULL, n, row1 - row0);
+}
+
+static void up_rows(pn_run *run, pn_lane *lane, const pn_step *step, int32_t expert, int64_t row0, int64_t row1)
+{
+    const int64_t n = pn_beside_rows(run, run->expert_start[expert + 1] - run->expert_start[expert]);
+    for (int64_t row = row0; row < row1; row += n) up_some_rows(run, lane, step, expert, row, pn_min64(row + n, row1));
 }
 
 static bool experts_up(pn_run *run, pn_lane *lane, const pn_step *step)

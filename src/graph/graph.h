@@ -62,11 +62,11 @@ typedef struct pn_output {
     const pn_weight *w;
     const float *bias;       /* [rows]; added before the weight's scale if bias_first, after it otherwise */
     bool bias_first;
-    int buffer;
+    int buffer;              /* PN_NONE: only the step itself sees the results, a few at a time (the second matrix of a gate) */
     int64_t column;          /* first float of the result in the buffer's row */
 } pn_output;
 
-/* Up to three matrices on one input. gate: out[0] = act(out[0]) * out[1] (or act(out[0]) alone if n == 1). */
+/* Up to three matrices on one input. gate: out[0] = act(out[0]) * out[1] (or act(out[0]) alone if n == 1); out[1] has no buffer. */
 typedef struct pn_matmul {
     pn_prep prep;
     int n;
@@ -104,7 +104,7 @@ typedef struct pn_route {
 } pn_route;
 
 typedef struct pn_experts_up {
-    pn_output gate, up;      /* gate.w NULL: act(up) alone */
+    pn_output gate, up;      /* act(gate) * up, and up has no buffer; gate.w NULL: act(up) */
     pn_gate act;
     int32_t n_used;
 } pn_experts_up;

@@ -1,14 +1,23 @@
 /* Dense mat-muls: up to three matrices on one input, their bias, scale and gate while the result is in cache; and the experts of a mixture. */
 #include "graph/walk.h"
 
+/* Where a row begins that is a multiple of PN_UNIT, and so of every layout's groups. */
+static const uint8_t *weight_at(const pn_weight *w, int32_t expert, int64_t row)
+{
+    const uint8_t *matrix = w->data + (uint64_t)expert * w->matrix_bytes;
+    if (w->kernel && w->kernel->group_bytes) return matrix + (uint64_t)(row / w->kernel->rows) * w->kernel->group_bytes(w->k);
+    const pn_type_info *type = pn_type_get((uint32_t)w->type);
+    return matrix + row * (w->k / type->block * type->bytes);
+}
+
 void pn_multiply(const pn_run *run, pn_lane *lane, const pn_weight *w, int32_t expert, const void *const *x, float *const *y, int64_t n_cols, int64_t row0, int64_t row1)
 {
-    const pn_mm mm = {.w = w->data + (uint64_t)expert * w->matrix_bytes, .rows = w->rows, .k = w->k, .x = x, .y = y, .n_cols = n_cols};
+    const pn_mm mm = {.w = weight_at(w, expert, row0), .rows = row1 - row0, .k = w->k, .x = x, .y = y, .n_cols = n_cols};
     if (!w->kernel) {
         const pn_exact_mm exact = {.mm = mm, .type = w->type};
-        run->ops->exact(&exact, row0, row1, lane->scratch);
+        run->ops->exact(&exact, 0, mm.rows, lane->scratch);
     } else {
-        (n_cols == 1 ? w->kernel->gemv : w->kernel->gemm)(&mm, row0, row1, lane->scratch);
+        (n_cols == 1 ? w->kernel->gemv : w->kernel->gemm)(&mm, 0, mm.rows, lane->scratch);
     }
 }
 
@@ -17,25 +26,27 @@ void pn_finish(const pn_run *run, const pn_output *out, int32_t expert, float *c
     const float *scale = out->w->scale;
     if (!out->bias && !scale) return;
     for (int64_t c = 0; c < n_cols; c++) {
-        float *at = y[c] + row0;
-        if (out->bias && out->bias_first) run->ops->add(at, out->bias + row0, row1 - row0);
-        if (scale) run->ops->scale(at, scale[expert], row1 - row0);
-        if (out->bias && !out->bias_first) run->ops->add(at, out->bias + row0, row1 - row0);
+        if (out->bias && out->bias_first) run->ops->add(y[c], out->bias + row0, row1 - row0);
+        if (scale) run->ops->scale(y[c], scale[expert], row1 - row0);
+        if (out->bias && !out->bias_first) run->ops->add(y[c], out->bias + row0, row1 - row0);
     }
 }
 
-void pn_gate_rows(const pn_ops *ops, pn_gate gate, float *const *y, float *const *u, int64_t n_cols, int64_t row0, int64_t row1)
+void pn_gate_rows(const pn_ops *ops, pn_gate gate, float *const *y, float *const *u, int64_t n_cols, int64_t n)
 {
     void (*const act[])(float *, const float *, const float *, int64_t) = {NULL, ops->silu_mul, ops->gelu_mul, ops->relu2_mul};
     if (gate == PN_GATE_NONE) return;
-    for (int64_t c = 0; c < n_cols; c++) act[gate](y[c] + row0, y[c] + row0, u ? u[c] + row0 : NULL, row1 - row0);
+    for (int64_t c = 0; c < n_cols; c++) act[gate](y[c], y[c], u ? u[c] : NULL, n);
 }
+
+float *pn_beside(const pn_run *run, const pn_lane *lane, int64_t n_cols, int64_t column) { return lane->beside + column * pn_beside_rows(run, n_cols); }
 
 /* ---- dense ------------------------------------------------------------------------------------------------------------------------- */
 
-static void point_outputs(const pn_run *run, const pn_output *out, float **y)
+static void point_outputs(const pn_run *run, const pn_lane *lane, const pn_output *out, float **y, int64_t row0)
 {
-    for (int32_t r = 0; r < run->n_rows; r++) y[r] = pn_row(run, out->buffer, r) + out->column;
+    for (int32_t r = 0; r < run->n_rows; r++)
+        y[r] = out->buffer == PN_NONE ? pn_beside(run, lane, run->n_rows, r) : pn_row(run, out->buffer, r) + out->column + row0;
 }
 
 static void point_inputs(const pn_run *run, pn_lane *lane, const pn_weight *w)
@@ -47,28 +58,31 @@ static void point_inputs(const pn_run *run, pn_lane *lane, const pn_weight *w)
 static void one_matrix(pn_run *run, pn_lane *lane, const pn_output *out, float **y, int64_t row0, int64_t row1)
 {
     point_inputs(run, lane, out->w);
-    point_outputs(run, out, y);
+    point_outputs(run, lane, out, y, row0);
     pn_multiply(run, lane, out->w, 0, lane->x, y, run->n_rows, row0, row1);
     pn_finish(run, out, 0, y, run->n_rows, row0, row1);
 }
 
-static void finish_logits(const pn_run *run, const pn_matmul *m, float *const *y, int64_t row0, int64_t row1)
+static void finish_logits(const pn_run *run, const pn_matmul *m, float *const *y, int64_t n)
 {
     for (int32_t r = 0; r < run->n_rows; r++) {
-        if (m->scale != 1.0f) run->ops->scale(y[r] + row0, m->scale, row1 - row0);
-        if (m->softcap != 0.0f) run->ops->softcap(y[r] + row0, m->softcap, row1 - row0);
+        if (m->scale != 1.0f) run->ops->scale(y[r], m->scale, n);
+        if (m->softcap != 0.0f) run->ops->softcap(y[r], m->softcap, n);
     }
 }
 
-/* Gate and up go row by row together, so that the activation meets both while they are in cache. */
+/* Gate and up go a few rows at a time together: the activation meets both while they are in cache, and up needs no buffer. */
 static void paired(pn_run *run, pn_lane *lane, const pn_matmul *m, const pn_step *step)
 {
-    const int64_t rows = m->out[0].w->rows, units = (rows + PN_UNIT - 1) / PN_UNIT;
+    const int64_t rows = m->out[0].w->rows, units = (rows + PN_UNIT - 1) / PN_UNIT, step_rows = pn_beside_rows(run, run->n_rows);
     int64_t a, b;
     while (pn_grab_next(pn_step_grab(run, step), units, lane->n_threads, &a, &b)) {
-        const int64_t row0 = a * PN_UNIT, row1 = pn_min64(b * PN_UNIT, rows);
-        for (int i = 0; i < m->n; i++) one_matrix(run, lane, &m->out[i], lane->y[i], row0, row1);
-        pn_gate_rows(run->ops, m->gate, lane->y[0], m->n == 2 ? lane->y[1] : NULL, run->n_rows, row0, row1);
+        const int64_t end = pn_min64(b * PN_UNIT, rows);
+        for (int64_t row0 = a * PN_UNIT, row1; row0 < end; row0 = row1) {
+            row1 = pn_min64(row0 + step_rows, end);
+            for (int i = 0; i < m->n; i++) one_matrix(run, lane, &m->out[i], lane->y[i], row0, row1);
+            pn_gate_rows(run->ops, m->gate, lane->y[0], m->n == 2 ? lane->y[1] : NULL, run->n_rows, row1 - row0);
+        }
     }
 }
 
@@ -84,7 +98,7 @@ static void in_turn(pn_run *run, pn_lane *lane, const pn_matmul *m, const pn_ste
             if (from >= to) continue;
             const int64_t row0 = from * PN_UNIT, row1 = pn_min64(to * PN_UNIT, m->out[i].w->rows);
             one_matrix(run, lane, &m->out[i], lane->y[0], row0, row1);
-            finish_logits(run, m, lane->y[0], row0, row1);
+            finish_logits(run, m, lane->y[0], row1 - row0);
         }
     }
 }

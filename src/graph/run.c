@@ -71,6 +71,9 @@ static void need_step(needs *n, const pn_step *s)
     }
 }
 
+/* Enough for PN_BESIDE rows of a full batch; of a single row, which comes often, for more at once. */
+static int64_t beside_floats(const pn_run_options *o) { return pn_max64(o->n_batch, PN_BESIDE) * PN_BESIDE; }
+
 static void carve_lane(carve *c, pn_lane *lane, const pn_run_options *o, const needs *n)
 {
     const pn_plan *plan = o->plan;
@@ -82,6 +85,7 @@ static void carve_lane(carve *c, pn_lane *lane, const pn_run_options *o, const n
     lane->scores = take(c, cells * PN_QUERIES, 4);
     lane->x = take(c, (uint64_t)o->n_batch, sizeof *lane->x);
     for (int i = 0; i < 2; i++) lane->y[i] = take(c, (uint64_t)o->n_batch, sizeof *lane->y[i]);
+    lane->beside = take(c, (uint64_t)beside_floats(o), 4);
     lane->scratch = take(c, n->scratch, 1);
 }
 
@@ -151,6 +155,7 @@ pinch_status pn_run_open(pn_run **out, const pn_run_options *o, pinch_error *err
     run->n_batch = o->n_batch;
     run->n_out = o->n_out;
     run->n_ctx = o->n_ctx;
+    run->beside = beside_floats(o);
     run->n_lanes = o->n_threads;
     carve c = {.base = run->memory};
     carve_run(&c, run, o, &n);

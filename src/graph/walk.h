@@ -6,6 +6,7 @@
 
 enum { PN_QUERIES = 16 }; /* queries that share a pass over the keys */
 #define PN_UNIT 16        /* rows of a weight per unit of scheduling: a multiple of every kernel's tile */
+#define PN_BESIDE 64      /* rows of a gate's second matrix that are computed at once, for a full batch */
 
 /* One thread's own memory. */
 typedef struct pn_lane {
@@ -17,6 +18,7 @@ typedef struct pn_lane {
     float *scores;           /* [PN_QUERIES][cells of the longest layer] */
     const void **x;          /* [n_batch] */
     float **y[2];            /* [n_batch] */
+    float *beside;           /* results of a gate's second matrix: rows of pn_beside_rows, one a column */
     void *scratch;           /* of kernels */
 } pn_lane;
 
@@ -30,6 +32,7 @@ struct pn_run {
     pn_lane *lanes;
     uint8_t *memory;         /* all of the pointers here and in lanes */
     uint64_t bytes;
+    int64_t beside;          /* floats of a lane's `beside` */
     float *buffers[24];
     uint8_t *act[3];         /* [n_batch] rows of each format, rows act_stride apart */
     uint64_t act_stride[3];
@@ -87,11 +90,14 @@ void pn_prep_row(const pn_run *run, pn_lane *lane, const pn_prep *prep, int32_t 
 void pn_prep_rows(pn_run *run, pn_lane *lane, const pn_prep *prep);
 /* y = RMSNorm(x): sum of squares in 16 lanes, mean + eps, 1/sqrt, (x*scale)*w. w NULL: no weight. */
 void pn_rms_norm(const pn_ops *ops, float *y, const float *x, const float *w, float eps, int64_t n);
-/* Rows [row0, row1) of one matrix of w. */
+/* Rows [row0, row1) of one matrix of w; row0 is a multiple of PN_UNIT, row1 too or the matrix's end. y[c] is where the results of column c go. */
 void pn_multiply(const pn_run *run, pn_lane *lane, const pn_weight *w, int32_t expert, const void *const *x, float *const *y, int64_t n_cols, int64_t row0, int64_t row1);
 /* Bias and scale on what pn_multiply wrote. */
 void pn_finish(const pn_run *run, const pn_output *out, int32_t expert, float *const *y, int64_t n_cols, int64_t row0, int64_t row1);
-void pn_gate_rows(const pn_ops *ops, pn_gate gate, float *const *y, float *const *u, int64_t n_cols, int64_t row0, int64_t row1);
+void pn_gate_rows(const pn_ops *ops, pn_gate gate, float *const *y, float *const *u, int64_t n_cols, int64_t n);
+/* Rows of a gate's second matrix that the lane holds for n_cols columns, and where those of one column lie. */
+static inline int64_t pn_beside_rows(const pn_run *run, int64_t n_cols) { return run->beside / n_cols / PN_UNIT * PN_UNIT; }
+float *pn_beside(const pn_run *run, const pn_lane *lane, int64_t n_cols, int64_t column);
 /* Fills the cos/sin row of a position. */
 void pn_rope_row(const pn_rope *rope, int32_t n_ctx, int32_t position, float *cos_sin);
 

@@ -122,12 +122,12 @@ void pn_emit_attention(pn_builder *b, int32_t il)
 /* Gate and up on one input, multiplied into buffer "hidden". */
 static void emit_gated(pn_builder *b, int32_t il, const pn_weight *gate, const pn_weight *up, const float *gate_bias, const float *up_bias, pn_prep prep)
 {
-    const int hidden = pn_emit_buffer(b, "hidden", up ? up->rows : 0), beside = pn_emit_buffer(b, "up", up ? up->rows : 0);
+    const int hidden = pn_emit_buffer(b, "hidden", up ? up->rows : 0);
     pn_step *s = emit_matmul(b, il, prep);
     if (!s) return;
     s->u.matmul.gate = b->d.gate;
     add_output(s, gate, gate_bias, true, hidden, 0);
-    add_output(s, up, up_bias, true, beside, 0);
+    add_output(s, up, up_bias, true, PN_NONE, 0);
 }
 
 static pn_prep hidden_prep(pn_builder *b, const pn_weight *down)
@@ -178,11 +178,11 @@ static mixture bind_mixture(pn_builder *b, int32_t il)
 static void emit_experts(pn_builder *b, int32_t il, const mixture *m)
 {
     const pn_decoder *d = &b->d;
-    const int hidden = pn_emit_buffer(b, "expert hidden", d->n_ff_expert * d->n_used), beside = pn_emit_buffer(b, "expert up", d->n_ff_expert * d->n_used);
+    const int hidden = pn_emit_buffer(b, "expert hidden", d->n_ff_expert * d->n_used);
     const int out = pn_emit_buffer(b, "expert value", (int64_t)d->n_embd * d->n_used);
     pn_step *s = pn_emit(b, &pn_step_experts_up, il);
     if (!s) return;
-    s->u.up = (pn_experts_up){.gate = {.w = m->gate, .buffer = hidden}, .up = {.w = m->up, .buffer = m->gate ? beside : hidden}, .act = d->gate, .n_used = d->n_used};
+    s->u.up = (pn_experts_up){.gate = {.w = m->gate, .buffer = hidden}, .up = {.w = m->up, .buffer = m->gate ? PN_NONE : hidden}, .act = d->gate, .n_used = d->n_used};
     const pn_experts_down down = {.source = hidden, .out = {.w = m->down, .buffer = out}, .n_used = d->n_used};
     s = pn_emit(b, &pn_step_experts_round, il);
     if (s) s->u.down = down;
