@@ -90,7 +90,7 @@ static void going_back(void)
 
 static void refusal(void)
 {
-    const pn_layer_shape odd = {1, 40, 40, 0};
+    const pn_layer_shape odd = {1, 40, 40, 0, 0};
     const pn_state_options o = {.layers = &odd, .n_layers = 1, .n_seq = 1, .n_ctx = 16, .n_batch = 1, .type_k = PINCH_CACHE_F16, .type_v = PINCH_CACHE_Q8_0};
     pn_state *s = NULL;
     pinch_error err = {0};
