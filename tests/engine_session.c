@@ -205,7 +205,7 @@ static void refusals(const golden_case *c, pinch_model *m)
 static void cache_types(const golden_case *c, pinch_model *m)
 {
     static const struct { pinch_cache_type k, v; const char *what; } types[] = {{PINCH_CACHE_Q8_0, PINCH_CACHE_F16, "keys"}, {PINCH_CACHE_F16, PINCH_CACHE_Q8_0, "values"}};
-    const bool fits = m->network.plan.kv[0].d_k % 32 == 0;
+    const bool fits = m->network.plan.shapes[0].d_k % 32 == 0;
     for (size_t i = 0; i < PN_COUNT(types); i++) {
         pinch_session_options o = pinch_session_options_default();
         o.n_ctx = 64;

@@ -158,4 +158,9 @@ static bool one_row(pn_run *run, pn_lane *lane, const pn_step *step)
 
 static bool attention(pn_run *run, pn_lane *lane, const pn_step *step) { return pn_private(run) ? one_row(run, lane, step) : many_rows(run, lane, step); }
 
-const pn_step_kind pn_step_attention = {"attention", attention};
+static pn_uses attention_uses(const pn_step *step)
+{
+    return (pn_uses){.reads = pn_buffer_bit(step->u.attention.buffer), .writes = pn_buffer_bit(step->u.attention.out)};
+}
+
+const pn_step_kind pn_step_attention = {"attention", attention, attention_uses};

@@ -57,7 +57,9 @@ static bool route(pn_run *run, pn_lane *lane, const pn_step *step)
     return true;
 }
 
-const pn_step_kind pn_step_route = {"route", route};
+static pn_uses route_uses(const pn_step *step) { return (pn_uses){.reads = pn_buffer_bit(step->u.route.buffer)}; }
+
+const pn_step_kind pn_step_route = {"route", route, route_uses};
 
 /* ---- multiplying ------------------------------------------------------------------------------------------------------------------------ */
 
@@ -112,7 +114,13 @@ static bool experts_up(pn_run *run, pn_lane *lane, const pn_step *step)
     return true;
 }
 
-const pn_step_kind pn_step_experts_up = {"experts up", experts_up};
+static pn_uses experts_up_uses(const pn_step *step)
+{
+    const pn_experts_up *s = &step->u.up;
+    return (pn_uses){.writes = pn_buffer_bit(s->gate.w ? s->gate.buffer : s->up.buffer)};
+}
+
+const pn_step_kind pn_step_experts_up = {"experts up", experts_up, experts_up_uses};
 
 static void *expert_act(const pn_run *run, pn_act act, int32_t slot) { return run->expert_act[act] + (uint64_t)slot * run->expert_stride[act]; }
 
@@ -134,7 +142,9 @@ static bool experts_round(pn_run *run, pn_lane *lane, const pn_step *step)
     return true;
 }
 
-const pn_step_kind pn_step_experts_round = {"experts round", experts_round};
+static pn_uses experts_round_uses(const pn_step *step) { return (pn_uses){.reads = pn_buffer_bit(step->u.down.source)}; }
+
+const pn_step_kind pn_step_experts_round = {"experts round", experts_round, experts_round_uses};
 
 static void down_rows(pn_run *run, pn_lane *lane, const pn_step *step, int32_t expert, int64_t row0, int64_t row1)
 {
@@ -151,4 +161,6 @@ static bool experts_down(pn_run *run, pn_lane *lane, const pn_step *step)
     return true;
 }
 
-const pn_step_kind pn_step_experts_down = {"experts down", experts_down};
+static pn_uses experts_down_uses(const pn_step *step) { return (pn_uses){.writes = pn_buffer_bit(step->u.down.out.buffer)}; }
+
+const pn_step_kind pn_step_experts_down = {"experts down", experts_down, experts_down_uses};

@@ -28,10 +28,15 @@ typedef struct pn_weight {
 static inline pn_act pn_weight_act(const pn_weight *w) { return w->kernel ? pn_type_get((uint32_t)w->type)->act : PN_ACT_F32; }
 static inline unsigned pn_act_bit(pn_act act) { return 1u << act; }
 
-/* ---- buffers: one per name, `width` floats for each row of the batch ------------------------------------------------------------ */
+/* ---- buffers: one per name, `width` floats for each row of the batch; those that never hold something at the same time share memory - */
 
 #define PN_NONE (-1)
 #define PN_STREAM 0 /* buffer 0 is the residual stream */
+#define PN_MAX_BUFFERS 24
+
+/* A set of buffers, a bit each. */
+typedef uint32_t pn_buffer_set;
+static inline pn_buffer_set pn_buffer_bit(int buffer) { return buffer == PN_NONE ? 0 : UINT32_C(1) << buffer; }
 
 /* ---- what a step does to its input before it uses it ----------------------------------------------------------------------------- */
 
@@ -123,6 +128,7 @@ extern const pn_step_kind pn_step_begin, pn_step_matmul, pn_step_rope_kv, pn_ste
 struct pn_step {
     const pn_step_kind *kind;
     int32_t layer;           /* for reports; -1: none */
+    pn_buffer_set alive;     /* set by pn_plan_lay_out: what later steps still read, which is what a cut after this step must carry */
     union {
         pn_matmul matmul;
         pn_rope_kv rope_kv;
@@ -153,11 +159,13 @@ typedef struct pn_rope {
 typedef struct pn_buffer {
     const char *name;        /* a constant */
     int64_t width;
+    int64_t offset;          /* set by pn_plan_lay_out: floats of other buffers before this one, for each row of the batch */
 } pn_buffer;
 
 typedef struct pn_plan {
-    pn_buffer buffers[24];
+    pn_buffer buffers[PN_MAX_BUFFERS];
     int n_buffers;
+    int64_t row_floats;      /* of all buffers but the logits, where they share memory */
     pn_rope ropes[4];
     int n_ropes;
     pn_step *steps;          /* owned */
@@ -174,6 +182,8 @@ void pn_plan_free(pn_plan *plan); /* what it owns */
 int pn_plan_buffer(pn_plan *plan, const char *name, int64_t width);
 /* A zeroed step at the end; NULL: no memory. */
 pn_step *pn_plan_step(pn_plan *plan, const pn_step_kind *kind, int32_t layer);
+/* Once all steps stand: which buffers are alive after each, and places such that those of one step do not meet. */
+void pn_plan_lay_out(pn_plan *plan);
 const char *pn_step_name(const pn_step *step);
 
 /* ---- a run: everything that walking a plan needs, allocated once ------------------------------------------------------------------------ */

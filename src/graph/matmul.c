@@ -112,4 +112,18 @@ static bool matmul(pn_run *run, pn_lane *lane, const pn_step *step)
     return true;
 }
 
-const pn_step_kind pn_step_matmul = {"matmul", matmul};
+/* Results that begin beyond column 0 add to a row that an earlier step has begun, unless this step writes its beginning too. */
+static pn_uses matmul_uses(const pn_step *step)
+{
+    const pn_matmul *m = &step->u.matmul;
+    pn_uses uses = {.reads = pn_prep_reads(&m->prep)};
+    pn_buffer_set begun = 0;
+    for (int i = 0; i < m->n; i++) {
+        uses.writes |= pn_buffer_bit(m->out[i].buffer);
+        if (m->out[i].column == 0) begun |= pn_buffer_bit(m->out[i].buffer);
+    }
+    uses.reads |= uses.writes & ~begun;
+    return uses;
+}
+
+const pn_step_kind pn_step_matmul = {"matmul", matmul, matmul_uses};

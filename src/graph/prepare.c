@@ -33,6 +33,13 @@ static void update_stream(const pn_run *run, pn_lane *lane, const pn_prep *prep,
     else run->ops->add_scaled(stream, value, u->scale, prep->width);
 }
 
+pn_buffer_set pn_prep_reads(const pn_prep *prep)
+{
+    const pn_update *u = &prep->update;
+    const pn_buffer_set update = u->from == PN_NONE ? 0 : pn_buffer_bit(u->from) | pn_buffer_bit(u->shared);
+    return pn_buffer_bit(prep->source) | update;
+}
+
 void pn_prep_row(const pn_run *run, pn_lane *lane, const pn_prep *prep, int32_t row)
 {
     const pn_ops *ops = run->ops;
@@ -79,7 +86,9 @@ static bool settle(pn_run *run, pn_lane *lane, const pn_step *step)
     return true;
 }
 
-const pn_step_kind pn_step_settle = {"settle", settle};
+static pn_uses settle_uses(const pn_step *step) { return (pn_uses){.reads = pn_prep_reads(&step->u.settle)}; }
+
+const pn_step_kind pn_step_settle = {"settle", settle, settle_uses};
 
 /* ---- rotary tables -------------------------------------------------------------------------------------------------------------------- */
 
@@ -98,4 +107,6 @@ static bool begin_rows(pn_run *run, pn_lane *lane, const pn_step *step)
     return !pn_private(run);
 }
 
-const pn_step_kind pn_step_begin = {"begin", begin_rows};
+static pn_uses begin_uses(const pn_step *step) { return (void)step, (pn_uses){0}; }
+
+const pn_step_kind pn_step_begin = {"begin", begin_rows, begin_uses};

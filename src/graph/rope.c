@@ -83,4 +83,6 @@ static bool rope_kv(pn_run *run, pn_lane *lane, const pn_step *step)
     return true;
 }
 
-const pn_step_kind pn_step_rope_kv = {"rope+kv", rope_kv};
+static pn_uses rope_kv_uses(const pn_step *step) { return (pn_uses){.reads = pn_buffer_bit(step->u.rope_kv.buffer)}; }
+
+const pn_step_kind pn_step_rope_kv = {"rope+kv", rope_kv, rope_kv_uses};

@@ -93,8 +93,8 @@ static void carve_run(carve *c, pn_run *run, const pn_run_options *o, const need
 {
     const pn_plan *plan = o->plan;
     const uint64_t rows = (uint64_t)o->n_batch, slots = rows * (uint64_t)n->n_used;
-    for (int i = 0; i < plan->n_buffers; i++)
-        if (i != plan->logits) run->buffers[i] = take(c, rows, (uint64_t)plan->buffers[i].width * 4);
+    float *shared = take(c, rows, (uint64_t)plan->row_floats * 4);
+    for (int i = 0; shared && i < plan->n_buffers; i++) run->buffers[i] = shared + (int64_t)rows * plan->buffers[i].offset;
     run->logits = take(c, (uint64_t)o->n_out, (uint64_t)plan->n_logits * 4);
     run->buffers[plan->logits] = run->logits;
     for (int f = 0; f < 3; f++) {

@@ -33,7 +33,7 @@ struct pn_run {
     uint8_t *memory;         /* all of the pointers here and in lanes */
     uint64_t bytes;
     int64_t beside;          /* floats of a lane's `beside` */
-    float *buffers[24];
+    float *buffers[PN_MAX_BUFFERS];
     uint8_t *act[3];         /* [n_batch] rows of each format, rows act_stride apart */
     uint64_t act_stride[3];
     uint8_t *expert_act[3];  /* [n_batch * n_used] rows */
@@ -55,11 +55,20 @@ struct pn_run {
     int begin, end;          /* steps */
 };
 
+/* What a step reads, and what it writes so that nothing of before is left. A step that keeps a part of what it writes reads it as well. */
+typedef struct pn_uses {
+    pn_buffer_set reads, writes;
+} pn_uses;
+
 struct pn_step_kind {
     const char *name;
     /* Does thread `lane`'s part of the step. True: a barrier must follow. */
     bool (*run)(pn_run *run, pn_lane *lane, const pn_step *step);
+    pn_uses (*uses)(const pn_step *step);
 };
+
+/* What preparing an input reads: its source, and the pending update, which an earlier step has left in buffers. */
+pn_buffer_set pn_prep_reads(const pn_prep *prep);
 
 static inline bool pn_private(const pn_run *run) { return run->n_rows == 1; }
 static inline float *pn_row(const pn_run *run, int buffer, int32_t row) { return run->buffers[buffer] + (int64_t)row * run->plan->buffers[buffer].width; }

@@ -286,4 +286,5 @@ void pn_emit_decoder(pn_builder *b)
         if (l->feed_forward) l->feed_forward(b, il);
     }
     pn_emit_head(b);
+    if (!b->status) pn_plan_lay_out(plan);
 }
