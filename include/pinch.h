@@ -151,6 +151,8 @@ typedef struct pinch_session_options {
     int n_threads_batch;     /* prompts; 0: as n_threads */
     pinch_cache_type type_k; /* default f16 */
     pinch_cache_type type_v; /* default f16 */
+    int32_t n_checkpoints;   /* places in texts to go back to without computing all again, where recurrent layers or windows forget (the end of each
+                              * prompt, and every 1,024 tokens of it); 0: with recurrent layers as many as 64 MiB hold, 1..8, else none; < 0: none */
     pinch_callbacks callbacks;
 } pinch_session_options;
 
@@ -160,7 +162,8 @@ PINCH_API pinch_session_options pinch_session_options_default(void);
 typedef struct pinch_memory_plan {
     uint64_t weights_resident; /* packed or copied weights, anonymous memory */
     uint64_t weights_mapped;   /* weights used in place from the file's pages */
-    uint64_t kv;
+    uint64_t kv;               /* keys, values and what recurrent layers carry */
+    uint64_t checkpoints;
     uint64_t scratch;          /* activations, logits, per-thread work */
     uint64_t other;            /* vocabulary, metadata, the program itself */
     uint64_t total;
@@ -200,7 +203,8 @@ PINCH_API float *pinch_session_logits(pinch_session *session);
 /* Makes sequence `seq` hold exactly `tokens`, keeping what it shares with them and computing the rest (at least the last token, so
  * that logits exist). *reused (may be NULL): how many were not computed. On failure or abort it holds what both texts share, or nothing. */
 PINCH_API pinch_status pinch_session_sync(pinch_session *session, int32_t seq, const pinch_token *tokens, size_t n, size_t *reused, pinch_error *err);
-/* Goes back to `n` tokens. Where a window no longer holds what is needed, the session replays: exact, slower. */
+/* Goes back to `n` tokens. Where a window or a recurrent layer no longer holds what is needed, the session replays from the newest checkpoint
+ * before: exact, slower. */
 PINCH_API pinch_status pinch_session_truncate(pinch_session *session, int32_t seq, int32_t n, pinch_error *err);
 /* Makes sequence `to` a copy of `from`. */
 PINCH_API pinch_status pinch_session_copy(pinch_session *session, int32_t from, int32_t to, pinch_error *err);

@@ -124,9 +124,45 @@ static void carried(void)
     pn_state_close(s);
 }
 
+/* Checkpoints hold what going on changes, until the sequence goes back below them; the one used longest ago gives way. */
+static void checkpoints(void)
+{
+    static const pn_layer_shape mixed[] = {{HEADS, D, D, 0, 0}, {HEADS, D, D, WINDOW, 0}, {0, 0, 0, 0, 100}};
+    pn_state_options o = {.layers = mixed, .n_layers = 3, .n_seq = 2, .n_ctx = CTX, .n_batch = BATCH, .n_checkpoints = 2, .type_k = PINCH_CACHE_F16, .type_v = PINCH_CACHE_F16};
+    uint64_t bytes = 0;
+    CHECK("a checkpoint holds the ring and the floats", pn_state_checkpoint_bytes(&o, &bytes) && bytes == (uint64_t)32 * HEADS * D * 2 * 2 + 448, "%llu", (unsigned long long)bytes);
+    pn_state *s = NULL;
+    pinch_error err = {0};
+    if (!CHECK("a state with checkpoints opens", pn_state_open(&s, &o, &err) == PINCH_OK, "%s", err.message)) return;
+    const pn_kv ring = pn_state_kv(s, 1, 0);
+    float *carry = pn_state_recurrent(s, 2, 0);
+    for (int32_t at = 10; at <= 40; at += 10) { /* checkpoints at 10 and 20 give way to 30 and 40 */
+        pn_state_advance(s, 0, 10);
+        ring.k[0] = (uint8_t)at;
+        carry[0] = (float)at;
+        pn_state_checkpoint(s, 0);
+    }
+    pn_state_advance(s, 0, 10);
+    ring.k[0] = 50;
+    carry[0] = 50;
+    CHECK("the newest at or before", pn_state_can_rewind(s, 0, 49) == 40 && pn_state_can_rewind(s, 0, 39) == 30, "%d", (int)pn_state_can_rewind(s, 0, 39));
+    CHECK("the oldest gave way", pn_state_can_rewind(s, 0, 29) == 0, "%d", (int)pn_state_can_rewind(s, 0, 29));
+    CHECK("another sequence has none", pn_state_can_rewind(s, 1, 0) == 0, "%d", (int)pn_state_can_rewind(s, 1, 0));
+    pn_state_rewind(s, 0, 40);
+    CHECK("going back brings ring and floats", pn_state_length(s, 0) == 40 && ring.k[0] == 40 && carry[0] == 40.0f, "%d %g", ring.k[0], (double)carry[0]);
+    pn_state_rewind(s, 0, 30);
+    pn_state_advance(s, 0, 15);
+    CHECK("one beyond where it went back to is gone", pn_state_can_rewind(s, 0, 44) == 30, "%d", (int)pn_state_can_rewind(s, 0, 44));
+    pn_state_checkpoint(s, 0);
+    pn_state_copy(s, 0, 1);
+    CHECK("a copy brings no checkpoints", pn_state_can_rewind(s, 1, 44) == 0 && pn_state_can_rewind(s, 1, 45) == 45, "%d", (int)pn_state_can_rewind(s, 1, 44));
+    pn_state_close(s);
+}
+
 int main(void)
 {
     carried();
+    checkpoints();
     sizes();
     stored(PINCH_CACHE_F32, 0.0);
     stored(PINCH_CACHE_F16, 3.0 / 2048);

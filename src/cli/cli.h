@@ -23,7 +23,7 @@ typedef struct cli_settings {
     bool json, verbose, help;
     bool prompt_progress; /* the command has no progress of its own */
 
-    int32_t threads, threads_batch, n_ctx, n_batch;
+    int32_t threads, threads_batch, n_ctx, n_batch, n_checkpoints;
     int32_t type_k, type_v;  /* pinch_cache_type */
     int32_t activations;     /* pinch_activations */
     cli_list kernels;

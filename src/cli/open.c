@@ -20,6 +20,7 @@ pinch_session_options cli_session_options(const cli_settings *s)
     pinch_session_options o = pinch_session_options_default();
     o.n_ctx = s->n_ctx;
     o.n_batch = s->n_batch;
+    o.n_checkpoints = s->n_checkpoints;
     o.n_threads = s->threads;
     o.n_threads_batch = s->threads_batch;
     o.type_k = (pinch_cache_type)s->type_k;
@@ -89,7 +90,7 @@ void cli_put_plan(pn_json_writer *w, const pinch_memory_plan *plan)
     const struct {
         const char *key;
         uint64_t value;
-    } members[] = {{"weights_resident", plan->weights_resident}, {"weights_mapped", plan->weights_mapped}, {"kv", plan->kv}, {"scratch", plan->scratch}, {"other", plan->other},
+    } members[] = {{"weights_resident", plan->weights_resident}, {"weights_mapped", plan->weights_mapped}, {"kv", plan->kv}, {"checkpoints", plan->checkpoints}, {"scratch", plan->scratch}, {"other", plan->other},
                    {"total_bytes", plan->total}, {"available_bytes", plan->available}, {"n_ctx", (uint64_t)plan->n_ctx}, {"n_batch", (uint64_t)plan->n_batch}};
     pn_json_object(w);
     for (size_t i = 0; i < PN_COUNT(members); i++) {
@@ -105,7 +106,7 @@ void cli_show_plan(const pinch_memory_plan *plan)
     const struct {
         const char *what;
         uint64_t bytes;
-    } rows[] = {{"weights, packed", plan->weights_resident}, {"weights, mapped", plan->weights_mapped}, {"cache", plan->kv}, {"scratch", plan->scratch},
+    } rows[] = {{"weights, packed", plan->weights_resident}, {"weights, mapped", plan->weights_mapped}, {"cache", plan->kv}, {"checkpoints", plan->checkpoints}, {"scratch", plan->scratch},
                 {"other", plan->other}, {"together", plan->total}, {"available", plan->available}};
     cli_print("memory for a context of %" PRId32 ", batches of %" PRId32 "\n", plan->n_ctx, plan->n_batch);
     for (size_t i = 0; i < PN_COUNT(rows); i++) cli_print("  %-18s %12s\n", rows[i].what, rows[i].bytes == UINT64_MAX ? "unknown" : cli_bytes(text, rows[i].bytes));

@@ -98,7 +98,7 @@ static pinch_status replay(pinch_session *s, int32_t seq, int32_t n, pinch_error
     return PINCH_OK;
 }
 
-/* To exactly n tokens; where a ring has lost what n needs, from the start again. A failed replay may have left fewer than n. */
+/* To exactly n tokens; where a ring or a recurrent layer has lost what n needs, from a checkpoint or the start again. A failed replay may have left fewer than n. */
 static pinch_status go_back(pinch_session *s, int32_t seq, int32_t n, pinch_error *err)
 {
     if (n < pn_state_length(s->state, seq)) pn_state_rewind(s->state, seq, pn_state_can_rewind(s->state, seq, n));
@@ -134,18 +134,36 @@ typedef struct input {
     void *user;
 } input;
 
+/* Checkpoints are made before a prompt's last token, which is computed again whenever the same prompt comes again, and now and then on the way. */
+enum { CHECKPOINT_EVERY = 1024 };
+
+static bool makes_checkpoints(const pinch_session *s, const input *in) { return in->tokens && in->n > 1 && pn_state_keeps_checkpoints(s->state); }
+
+static int32_t next_rows(const pinch_session *s, const input *in, size_t at)
+{
+    const size_t left = in->n - at;
+    return (int32_t)pn_min64((int64_t)(left > 1 && makes_checkpoints(s, in) ? left - 1 : left), s->n_batch);
+}
+
+static void after_rows(pinch_session *s, const input *in, size_t at, int32_t m)
+{
+    if (in->n > 1 && s->callbacks.progress) s->callbacks.progress(s->callbacks.user, "prompt", at, in->n);
+    const int32_t length = makes_checkpoints(s, in) ? pn_state_length(s->state, in->seq) : 0;
+    if (length && (at + 1 == in->n || length / CHECKPOINT_EVERY > (length - m) / CHECKPOINT_EVERY)) pn_state_checkpoint(s->state, in->seq);
+}
+
 static pinch_status compute(pinch_session *s, const input *in, pinch_error *err)
 {
     if (in->n) s->logits = NULL;
     for (size_t at = 0; at < in->n;) {
         if (stop_wanted(s)) return pn_fail(err, PINCH_ABORTED, "stopped by the caller");
-        const int32_t m = (int32_t)pn_min64((int64_t)(in->n - at), s->n_batch);
+        const int32_t m = next_rows(s, in, at);
         const pinch_row *rows = in->rows ? in->rows + at : token_rows(s, in->seq, in->tokens + at, m, at + (size_t)m == in->n);
         pinch_status st = run_batch(s, rows, m, err);
         if (!st) st = hand_out(s, rows, m, at, in->fn, in->user, err);
         if (st) return st;
         at += (size_t)m;
-        if (in->n > 1 && s->callbacks.progress) s->callbacks.progress(s->callbacks.user, "prompt", at, in->n);
+        after_rows(s, in, at, m);
     }
     return PINCH_OK;
 }

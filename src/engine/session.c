@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { DEFAULT_CONTEXT = 8192, LEAST_CONTEXT = 256, DEFAULT_BATCH = 256, ROWS_OUT = 8, MOST_SEQUENCES = 4096 };
+enum { DEFAULT_CONTEXT = 8192, LEAST_CONTEXT = 256, DEFAULT_BATCH = 256, ROWS_OUT = 8, MOST_SEQUENCES = 4096, DEFAULT_CHECKPOINTS = 8, CHECKPOINT_BUDGET = 64 << 20 };
 
 pinch_session_options pinch_session_options_default(void) { return (pinch_session_options){.type_k = PINCH_CACHE_F16, .type_v = PINCH_CACHE_F16}; }
 
@@ -16,6 +16,7 @@ pinch_session_options pinch_session_options_default(void) { return (pinch_sessio
 /* Options with every default filled in. */
 typedef struct chosen {
     int32_t n_ctx, n_batch, n_seq;
+    int32_t n_checkpoints; /* as asked for: see pinch_session_options */
     int n_threads, n_threads_batch;
     pinch_cache_type type_k, type_v;
     size_t others; /* bytes of the model's other sessions when this was planned */
@@ -30,7 +31,8 @@ static pinch_status check_range(const char *what, int64_t value, int64_t least, 
 static pinch_status choose(const pinch_model *m, const pinch_session_options *o, chosen *c, pinch_error *err)
 {
     pn_topology topology;
-    *c = (chosen){.n_ctx = o->n_ctx, .n_batch = o->n_batch, .n_seq = o->n_seq ? o->n_seq : 1, .n_threads = o->n_threads, .n_threads_batch = o->n_threads_batch, .type_k = o->type_k, .type_v = o->type_v, .others = atomic_load(&m->in_sessions)};
+    *c = (chosen){.n_ctx = o->n_ctx, .n_batch = o->n_batch, .n_seq = o->n_seq ? o->n_seq : 1, .n_checkpoints = o->n_checkpoints,
+                    .n_threads = o->n_threads, .n_threads_batch = o->n_threads_batch, .type_k = o->type_k, .type_v = o->type_v, .others = atomic_load(&m->in_sessions)};
     pn_topology_read(&topology);
     int generation, prompt;
     pn_threads_default(&topology, &generation, &prompt);
@@ -41,6 +43,7 @@ static pinch_status choose(const pinch_model *m, const pinch_session_options *o,
     pinch_status st = check_range("context", c->n_ctx, 1, INT32_MAX / 4, err);
     if (!st) st = check_range("batch", c->n_batch, 1, 1 << 16, err);
     if (!st) st = check_range("sequences", c->n_seq, 1, MOST_SEQUENCES, err);
+    if (!st) st = check_range("checkpoints", c->n_checkpoints, -1, MOST_SEQUENCES, err);
     if (!st) st = check_range("threads", c->n_threads, 1, 64, err);
     if (!st) st = check_range("threads for prompts", c->n_threads_batch, 1, 64, err);
     if (!st) st = check_range("cache type of keys", (int64_t)c->type_k, 0, 2, err);
@@ -51,9 +54,19 @@ static pinch_status choose(const pinch_model *m, const pinch_session_options *o,
 
 static int most_threads(const chosen *c) { return c->n_threads > c->n_threads_batch ? c->n_threads : c->n_threads_batch; }
 
+/* Checkpoints that are not asked for by number: where layers are recurrent, going back would otherwise mean computing everything again. */
+static int32_t default_checkpoints(const pn_state_options *o)
+{
+    uint64_t one;
+    if (!pn_state_is_recurrent(o) || !pn_state_checkpoint_bytes(o, &one) || one == 0) return 0;
+    return (int32_t)pn_max64(1, pn_min64(DEFAULT_CHECKPOINTS, CHECKPOINT_BUDGET / (int64_t)one));
+}
+
 static pn_state_options state_options(const pinch_model *m, const chosen *c)
 {
-    return (pn_state_options){.layers = m->network.plan.shapes, .n_layers = m->network.plan.n_layers, .n_seq = c->n_seq, .n_ctx = c->n_ctx, .n_batch = c->n_batch, .type_k = c->type_k, .type_v = c->type_v};
+    pn_state_options o = {.layers = m->network.plan.shapes, .n_layers = m->network.plan.n_layers, .n_seq = c->n_seq, .n_ctx = c->n_ctx, .n_batch = c->n_batch, .type_k = c->type_k, .type_v = c->type_v};
+    o.n_checkpoints = c->n_checkpoints ? (int32_t)pn_max64(0, c->n_checkpoints) : default_checkpoints(&o);
+    return o;
 }
 
 static pn_run_options run_options(const pinch_model *m, const chosen *c, pn_state *state)
@@ -75,15 +88,17 @@ static bool count(const pinch_model *m, const chosen *c, pinch_memory_plan *p)
     const pn_run_options ro = run_options(m, c, NULL);
     *p = (pinch_memory_plan){.weights_resident = m->network.resident_bytes, .weights_mapped = m->network.mapped_bytes, .n_ctx = c->n_ctx, .n_batch = c->n_batch, .n_seq = c->n_seq};
     p->other = m->other_bytes + session_other_bytes(m, c);
-    if (!pn_state_bytes(&so, &p->kv) || !pn_run_bytes(&ro, &p->scratch)) return false;
-    uint64_t total;
-    const bool fits = pn_add(p->weights_resident, p->weights_mapped, &total) && pn_add(total, p->kv, &total) && pn_add(total, p->scratch, &total) && pn_add(total, p->other, &total);
+    uint64_t one, total = 0;
+    if (!pn_state_bytes(&so, &p->kv) || !pn_run_bytes(&ro, &p->scratch) || !pn_state_checkpoint_bytes(&so, &one) || !pn_mul(one, (uint64_t)so.n_checkpoints, &p->checkpoints)) return false;
+    const uint64_t parts[] = {p->weights_resident, p->weights_mapped, p->kv, p->checkpoints, p->scratch, p->other};
+    bool fits = true;
+    for (size_t i = 0; i < PN_COUNT(parts); i++) fits = fits && pn_add(total, parts[i], &total);
     p->total = total;
     return fits;
 }
 
 /* What is available counts mapped pages as reclaimable, and weights that are loaded already as spent. */
-static uint64_t still_needed(const pinch_model *m, const pinch_memory_plan *p) { return p->kv + p->scratch + p->other + (m->loaded ? 0 : p->weights_resident); }
+static uint64_t still_needed(const pinch_model *m, const pinch_memory_plan *p) { return p->kv + p->checkpoints + p->scratch + p->other + (m->loaded ? 0 : p->weights_resident); }
 
 /* Of a stated limit: what loaded weights and other sessions, by their plans, leave. */
 static uint64_t still_available(const pinch_model *m, const chosen *c)
@@ -186,7 +201,7 @@ static pinch_status take_memory(pinch_session *s, const pinch_session_options *o
         pinch_status st = plan_session(s->model, o, c, &plan, err);
         if (!st && !s->model->loaded) st = pn_fail(err, PINCH_ERR_ARGUMENT, "%s was opened without its weights", pn_gguf_name(s->model->gguf));
         if (st) return st;
-        bytes = (size_t)(plan.kv + plan.scratch + session_other_bytes(s->model, c));
+        bytes = (size_t)(plan.kv + plan.checkpoints + plan.scratch + session_other_bytes(s->model, c));
         others = c->others;
     } while (!atomic_compare_exchange_weak(&s->model->in_sessions, &others, others + bytes));
     s->planned_bytes = bytes;

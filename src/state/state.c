@@ -1,34 +1,9 @@
 /* Caches of keys and values, recurrent layers' floats: where each layer of each sequence lies, how a head is stored, what going back still finds. */
-#include "state/state.h"
+#include "state/layout.h"
 
 #include "base/pages.h"
 
 #include <stdlib.h>
-
-typedef struct layer {
-    pn_layer_shape shape;
-    int32_t cells;
-    size_t tile_bytes, row_bytes;
-    size_t k_bytes, v_bytes, r_bytes; /* of one sequence */
-    uint64_t offset;         /* of sequence 0; the next one is layer_bytes further */
-} layer;
-
-typedef struct seq {
-    int32_t length;
-    int32_t high; /* positions ever stored since the last start from 0: a ring of c cells holds high-c .. */
-} seq;
-
-struct pn_state {
-    uint8_t *memory;
-    uint64_t bytes; /* of memory, at least 1 */
-    pinch_cache_type type_k, type_v;
-    int32_t n_layers, n_seq;
-    layer *layers;
-    seq *seqs;
-    bool recurrent; /* some layer is */
-};
-
-static size_t layer_bytes(const layer *l) { return l->k_bytes + l->v_bytes + l->r_bytes; }
 
 static const char *const cache_names[] = {"f32", "f16", "q8_0"};
 
@@ -55,27 +30,28 @@ static bool part_bytes(uint64_t n, uint64_t size, size_t *bytes)
     return true;
 }
 
-static bool layer_plan(layer *l, const pn_layer_shape *shape, const pn_state_options *o, uint64_t *total)
+bool pn_layer_plan(pn_layer_place *l, const pn_layer_shape *shape, const pn_state_options *o, uint64_t *total)
 {
-    *l = (layer){.shape = *shape, .offset = *total};
+    *l = (pn_layer_place){.shape = *shape, .offset = *total};
     if (!part_bytes((uint64_t)shape->recurrent, sizeof(float), &l->r_bytes)) return false;
     if (shape->n_head) {
         l->cells = cells_of(shape, o);
+        l->forgets = l->cells < o->n_ctx;
         l->tile_bytes = elements_bytes(o->type_k, shape->d_k) * PN_TILE;
         l->row_bytes = elements_bytes(o->type_v, shape->d_v);
         const uint64_t head_cells = (uint64_t)shape->n_head * (uint64_t)l->cells;
         if (!part_bytes(head_cells / PN_TILE, l->tile_bytes, &l->k_bytes) || !part_bytes(head_cells, l->row_bytes, &l->v_bytes)) return false;
     }
     uint64_t all;
-    return pn_mul(layer_bytes(l), (uint64_t)o->n_seq, &all) && pn_add(*total, all, total) && *total <= SIZE_MAX / 2;
+    return pn_mul(pn_layer_bytes(l), (uint64_t)o->n_seq, &all) && pn_add(*total, all, total) && *total <= SIZE_MAX / 2;
 }
 
 bool pn_state_bytes(const pn_state_options *options, uint64_t *bytes)
 {
     uint64_t total = 0;
-    layer l;
+    pn_layer_place l;
     for (int32_t i = 0; i < options->n_layers; i++)
-        if (!layer_plan(&l, &options->layers[i], options, &total)) return false;
+        if (!pn_layer_plan(&l, &options->layers[i], options, &total)) return false;
     *bytes = total ? total : 1;
     return true;
 }
@@ -107,11 +83,11 @@ static pinch_status state_init(pn_state *s, const pn_state_options *o, pinch_err
         return pn_fail(err, PINCH_ERR_MEMORY, "context %d x %d sequences: the cache does not fit in an address space", (int)o->n_ctx, (int)o->n_seq);
     uint64_t total = 0;
     for (int32_t i = 0; i < o->n_layers; i++) {
-        layer_plan(&s->layers[i], &o->layers[i], o, &total);
+        pn_layer_plan(&s->layers[i], &o->layers[i], o, &total);
         s->recurrent |= o->layers[i].recurrent > 0;
     }
     s->memory = pn_pages_alloc(s->bytes);
-    return s->memory ? PINCH_OK : pn_fail_memory(err, "the key-value cache", s->bytes);
+    return s->memory ? pn_checkpoints_open(s, o, err) : pn_fail_memory(err, "the key-value cache", s->bytes);
 }
 
 pinch_status pn_state_open(pn_state **out, const pn_state_options *options, pinch_error *err)
@@ -132,24 +108,22 @@ void pn_state_close(pn_state *s)
 {
     if (!s) return;
     pn_pages_free(s->memory, s->bytes);
+    pn_checkpoints_close(s);
     free(s->layers);
     free(s->seqs);
     free(s);
 }
 
-/* Keys, then values, then recurrent floats. */
-static uint8_t *layer_at(const pn_state *s, const layer *l, int32_t index) { return s->memory + l->offset + (uint64_t)index * layer_bytes(l); }
-
 float *pn_state_recurrent(const pn_state *s, int32_t index, int32_t seq_index)
 {
-    const layer *l = &s->layers[index];
-    return (float *)(void *)(layer_at(s, l, seq_index) + l->k_bytes + l->v_bytes);
+    const pn_layer_place *l = &s->layers[index];
+    return (float *)(void *)(pn_layer_at(s, l, seq_index) + l->k_bytes + l->v_bytes);
 }
 
 pn_kv pn_state_kv(const pn_state *s, int32_t index, int32_t seq_index)
 {
-    const layer *l = &s->layers[index];
-    uint8_t *base = layer_at(s, l, seq_index);
+    const pn_layer_place *l = &s->layers[index];
+    uint8_t *base = pn_layer_at(s, l, seq_index);
     return (pn_kv){.k = base, .v = base + l->k_bytes, .k_head = (size_t)(l->cells / PN_TILE) * l->tile_bytes, .v_head = (size_t)l->cells * l->row_bytes,
                    .tile_bytes = l->tile_bytes, .row_bytes = l->row_bytes, .cells = l->cells, .window = l->shape.window, .d_k = l->shape.d_k, .d_v = l->shape.d_v,
                    .type_k = s->type_k, .type_v = s->type_v};
@@ -233,7 +207,7 @@ int32_t pn_state_length(const pn_state *s, int32_t i) { return s->seqs[i].length
 
 void pn_state_touch(pn_state *s, int32_t i, int32_t n)
 {
-    seq *q = &s->seqs[i];
+    pn_seq *q = &s->seqs[i];
     if (q->length + n > q->high) q->high = q->length + n;
 }
 
@@ -243,37 +217,47 @@ void pn_state_advance(pn_state *s, int32_t i, int32_t n)
     s->seqs[i].length += n;
 }
 
-int32_t pn_state_can_rewind(const pn_state *s, int32_t i, int32_t n)
+/* What rings and recurrent layers hold is what position n needs. */
+static bool in_place(const pn_state *s, int32_t i, int32_t n)
 {
     const int32_t high = s->seqs[i].high;
-    if (s->recurrent && (n != s->seqs[i].length || n != high)) return 0;
+    if (s->recurrent && (n != s->seqs[i].length || n != high)) return false;
     for (int32_t j = 0; j < s->n_layers; j++) {
-        const layer *l = &s->layers[j];
+        const pn_layer_place *l = &s->layers[j];
         if (l->shape.n_head == 0 || l->shape.window == 0) continue;
         const int32_t oldest_kept = high - l->cells, oldest_needed = n - l->shape.window + 1;
-        if (oldest_kept > 0 && oldest_needed < oldest_kept) return 0;
+        if (oldest_kept > 0 && oldest_needed < oldest_kept) return false;
     }
-    return n;
+    return true;
+}
+
+int32_t pn_state_can_rewind(const pn_state *s, int32_t i, int32_t n) { return in_place(s, i, n) ? n : pn_checkpoint_before(s, i, n); }
+
+static void start_over(pn_state *s, int32_t i)
+{
+    if (s->seqs[i].high == 0) return; /* nothing was stored since the last start */
+    s->seqs[i].high = 0;
+    for (int32_t j = 0; j < s->n_layers; j++) {
+        const pn_layer_place *l = &s->layers[j];
+        memset(pn_layer_at(s, l, i) + l->k_bytes + l->v_bytes, 0, l->r_bytes);
+    }
 }
 
 void pn_state_rewind(pn_state *s, int32_t i, int32_t n)
 {
+    if (n == 0) start_over(s, i);
+    else if (!in_place(s, i, n)) pn_checkpoint_restore(s, i, n);
     s->seqs[i].length = n;
-    if (n) return;
-    if (s->seqs[i].high == 0) return; /* nothing was stored since the last start */
-    s->seqs[i].high = 0;
-    for (int32_t j = 0; j < s->n_layers; j++) {
-        const layer *l = &s->layers[j];
-        memset(layer_at(s, l, i) + l->k_bytes + l->v_bytes, 0, l->r_bytes);
-    }
+    pn_checkpoints_drop(s, i, n);
 }
 
 void pn_state_copy(pn_state *s, int32_t from, int32_t to)
 {
     if (from == to) return;
     for (int32_t j = 0; j < s->n_layers; j++) {
-        const layer *l = &s->layers[j];
-        memcpy(layer_at(s, l, to), layer_at(s, l, from), layer_bytes(l));
+        const pn_layer_place *l = &s->layers[j];
+        memcpy(pn_layer_at(s, l, to), pn_layer_at(s, l, from), pn_layer_bytes(l));
     }
     s->seqs[to] = s->seqs[from];
+    pn_checkpoints_drop(s, to, -1);
 }

@@ -24,11 +24,15 @@ typedef struct pn_state_options {
     const pn_layer_shape *layers; /* copied */
     int32_t n_layers;
     int32_t n_seq, n_ctx, n_batch; /* n_batch rows at most are appended before their attention is done */
+    int32_t n_checkpoints;         /* of all sequences together */
     pinch_cache_type type_k, type_v;
 } pn_state_options;
 
 /* Bytes that pn_state_open takes; false when they do not fit in an address space. */
 bool pn_state_bytes(const pn_state_options *options, uint64_t *bytes);
+/* Bytes of one checkpoint, 0 where no layer needs any: rings shorter than the context, and what recurrent layers carry. */
+bool pn_state_checkpoint_bytes(const pn_state_options *options, uint64_t *bytes);
+bool pn_state_is_recurrent(const pn_state_options *options);
 /* A head size that the cache type cannot hold (q8_0 wants multiples of 32) is a sentence; pn_state_open asks by itself. */
 pinch_status pn_state_check(const pn_state_options *options, pinch_error *err);
 pinch_status pn_state_open(pn_state **out, const pn_state_options *options, pinch_error *err);
@@ -57,10 +61,13 @@ int32_t pn_state_length(const pn_state *s, int32_t seq);
 void pn_state_touch(pn_state *s, int32_t seq, int32_t n);
 /* They have been stored in every layer. */
 void pn_state_advance(pn_state *s, int32_t seq, int32_t n);
-/* The newest position at or before n (n <= length) from which the sequence can go on exactly: n, or 0 where a ring has lost what n needs or a
- * recurrent layer has gone beyond it. */
+/* The newest position at or before n (n <= length) from which the sequence can go on exactly: n, or where a ring has lost what n needs or a
+ * recurrent layer has gone beyond it, that of a checkpoint, or 0. */
 int32_t pn_state_can_rewind(const pn_state *s, int32_t seq, int32_t n);
 void pn_state_rewind(pn_state *s, int32_t seq, int32_t n); /* n as pn_state_can_rewind answered */
 void pn_state_copy(pn_state *s, int32_t from, int32_t to);
+/* Remembers the sequence as it is now; the checkpoint used longest ago gives way. It holds until the sequence goes back below it. */
+void pn_state_checkpoint(pn_state *s, int32_t seq);
+bool pn_state_keeps_checkpoints(const pn_state *s);
 
 #endif

@@ -1,0 +1,57 @@
+/* state/layout.h - how a state lies in memory. Only for state/. */
+#ifndef PN_STATE_LAYOUT_H
+#define PN_STATE_LAYOUT_H
+
+#include "state/state.h"
+
+typedef struct pn_layer_place {
+    pn_layer_shape shape;
+    int32_t cells;
+    bool forgets;                     /* a ring shorter than the context */
+    size_t tile_bytes, row_bytes;
+    size_t k_bytes, v_bytes, r_bytes; /* of one sequence: keys, then values, then recurrent floats */
+    uint64_t offset;                  /* of sequence 0; the next one is pn_layer_bytes further */
+} pn_layer_place;
+
+typedef struct pn_seq {
+    int32_t length;
+    int32_t high; /* positions ever stored since the last start from 0: a ring of c cells holds high-c .. */
+} pn_seq;
+
+/* A sequence at a position, as far as going on would change it: whole rings and recurrent floats. Keys and values that are only appended stay where
+ * they are, so a checkpoint holds until its sequence goes back below it. */
+typedef struct pn_checkpoint {
+    int32_t seq; /* -1: free */
+    int32_t position, high;
+    uint64_t used; /* by the state's clock */
+} pn_checkpoint;
+
+struct pn_state {
+    uint8_t *memory;
+    uint64_t bytes; /* of memory, at least 1 */
+    pinch_cache_type type_k, type_v;
+    int32_t n_layers, n_seq;
+    pn_layer_place *layers;
+    pn_seq *seqs;
+    bool recurrent; /* some layer is */
+    int32_t n_checkpoints;
+    pn_checkpoint *checkpoints;
+    uint8_t *checkpoint_memory;
+    uint64_t checkpoint_bytes; /* of one */
+    uint64_t clock;
+};
+
+static inline size_t pn_layer_bytes(const pn_layer_place *l) { return l->k_bytes + l->v_bytes + l->r_bytes; }
+static inline uint8_t *pn_layer_at(const pn_state *s, const pn_layer_place *l, int32_t index) { return s->memory + l->offset + (uint64_t)index * pn_layer_bytes(l); }
+
+/* Places a layer behind `total` bytes; false when they become too many. */
+bool pn_layer_plan(pn_layer_place *l, const pn_layer_shape *shape, const pn_state_options *o, uint64_t *total);
+
+pinch_status pn_checkpoints_open(pn_state *s, const pn_state_options *o, pinch_error *err);
+void pn_checkpoints_close(pn_state *s);
+/* The position of the newest checkpoint of a sequence at or before n; 0: none. */
+int32_t pn_checkpoint_before(const pn_state *s, int32_t seq, int32_t n);
+void pn_checkpoint_restore(pn_state *s, int32_t seq, int32_t position);
+void pn_checkpoints_drop(pn_state *s, int32_t seq, int32_t beyond); /* those of a sequence beyond a position */
+
+#endif
