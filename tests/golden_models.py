@@ -9,7 +9,8 @@ import pytest
 import drive
 
 # What this version runs; a case of another architecture has to be refused with a sentence.
-RUNS = re.compile(r"^(llama|mistral3|qwen2|qwen3|qwen3moe|smollm3|granite|granitemoe|gemma2|gemma3|olmo2|phi3|type)-")
+with open(os.path.join(drive.ROOT, "src/models/arch.def"), encoding="utf-8") as arch_def:
+    RUNS = set(re.findall(r"^ARCH\((\w+)\)", arch_def.read(), re.M))
 KV = {"f32": ("f32", "f32"), "f16": ("f16", "f16"), "q8_0": ("q8_0", "f16")}
 EXACT = ("--activations", "f32")
 GOLDEN = drive.golden()
@@ -38,8 +39,8 @@ class Case:
 
 
 def cases(runs):
-    names = sorted(n for n in os.listdir(GOLDEN) if os.path.exists(os.path.join(GOLDEN, n, "case.json")))
-    return [n for n in names if bool(RUNS.match(n)) == runs]
+    paths = {n: os.path.join(GOLDEN, n, "case.json") for n in sorted(os.listdir(GOLDEN))}
+    return [n for n, path in paths.items() if os.path.exists(path) and (drive.load(path)["arch"] in RUNS) == runs]
 
 
 @functools.lru_cache(maxsize=None)

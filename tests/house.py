@@ -212,6 +212,12 @@ def lengths():
     check("every file of a room says what it owns", [p for p in files if p.startswith(("src", "include")) and not read(p).startswith("/*")])
 
 
+def readme():
+    names = re.findall(r"^ARCH\((\w+)\)", read("src/models/arch.def"), re.M)
+    rows = [line for line in read("README.md").splitlines() if line.startswith("| `")]
+    check("README.md lists every architecture", [f"no row for `{n}`" for n in names if not any(f"`{n}`" in row for row in rows)] if names else ["arch.def names none"])
+
+
 def words():
     places = re.compile("/(wo" + "rk|fa" + "rm|ro" + "ot|tmp/ba" + "sh_jobs)/|/ho" + "me/[a-z]")
     open_ends = re.compile(r"\b(TO" + "DO|FIX" + "ME|XX" + r"X)\b|not impl" + "emented|unimpl" + "emented")
@@ -231,6 +237,7 @@ def main():
     else:
         check("the library is built", ["build/libpinch.a or .so is missing"])
     lengths()
+    readme()
     words()
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return failed > 0

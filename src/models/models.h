@@ -44,11 +44,6 @@ typedef struct pn_network {
     const pn_gguf *g;             /* not owned */
 } pn_network;
 
-/* True if this build runs the architecture. */
-bool pn_arch_known(const char *arch);
-/* Name of the i-th architecture, NULL beyond the end. */
-const char *pn_arch_at(size_t i);
-
 /* Reads hyper-parameters, binds and checks every tensor, builds the plan, counts bytes; loads small vectors, no matrix. */
 pinch_status pn_network_build(pn_network *net, const pn_gguf *g, const pn_weights_options *options, pinch_error *err);
 /* Maps, reads and packs the matrices with the pool's threads. */

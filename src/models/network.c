@@ -9,16 +9,12 @@ static const pn_arch archs[] = {
 #undef ARCH
 };
 
-const char *pn_arch_at(size_t i) { return i < PN_COUNT(archs) ? archs[i].name : NULL; }
-
 static const pn_arch *find_arch(pn_str name)
 {
     for (size_t i = 0; i < PN_COUNT(archs); i++)
         if (strlen(archs[i].name) == name.n && !memcmp(archs[i].name, name.p, name.n)) return &archs[i];
     return NULL;
 }
-
-bool pn_arch_known(const char *arch) { return find_arch((pn_str){arch, strlen(arch)}) != NULL; }
 
 void pn_rotate_all(pn_builder *b, pn_rope_want want)
 {
