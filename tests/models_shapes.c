@@ -73,6 +73,26 @@ static void refused(const char *what, tiny *t, const char *part)
     tiny_free(t);
 }
 
+static float *first_row(tiny *t)
+{
+    pinch_error err;
+    pinch_session_options o = pinch_session_options_default();
+    pinch_model *m = tiny_open(t, PINCH_ACTIVATIONS_F32, &err);
+    float *rows = CHECK("model opens", m != NULL, "%s", err.message) ? run("compared", m, &o, 0) : NULL;
+    pinch_model_close(m);
+    tiny_free(t);
+    return rows;
+}
+
+/* Both recipes give the same logits, or do not. */
+static void compare(const char *what, tiny *a, tiny *b, bool same)
+{
+    float *x = first_row(a), *y = first_row(b);
+    CHECK(what, x && y && same_bits(x, y, (size_t)N_TEXT * (size_t)plain.n_vocab) == same, "%s", same ? "they differ" : "they are the same");
+    free(x);
+    free(y);
+}
+
 /* ---- heads ------------------------------------------------------------------------------------------------------------------------------ */
 
 static void heads(void)
@@ -122,6 +142,55 @@ static void experts(void)
     refused("more experts used than there are", &t, "expert_used_count");
 }
 
+/* ffn_gate_exps over ffn_up_exps, expert by expert. */
+static void join_gate_up(tiny *t, int layer, const tiny_shape *s)
+{
+    tiny_tensor *both = tiny_add(t, tiny_name(layer, "ffn_gate_up_exps.weight"), s->n_embd, 2 * s->n_ff, s->n_experts, 0.0f);
+    tiny_tensor *parts[2] = {tiny_find(t, tiny_name(layer, "ffn_gate_exps.weight")), tiny_find(t, tiny_name(layer, "ffn_up_exps.weight"))};
+    const size_t n = (size_t)(s->n_embd * s->n_ff);
+    for (int e = 0; e < s->n_experts; e++)
+        for (int i = 0; i < 2; i++) memcpy(both->data + (size_t)(2 * e + i) * n, parts[i]->data + (size_t)e * n, n * 4);
+    for (int i = 0; i < 2; i++) snprintf(parts[i]->name, sizeof parts[i]->name, "unused.%d.%d", layer, i);
+}
+
+static void fused_experts(void)
+{
+    tiny_shape s = plain;
+    s.n_experts = 3;
+    s.n_used = 2;
+    tiny a = tiny_decoder("llama", &s), b = tiny_decoder("llama", &s);
+    for (int i = 0; i < s.n_layers; i++) join_gate_up(&b, i, &s);
+    compare("gate and up of an expert in one tensor", &a, &b, true);
+    b = tiny_decoder("llama", &s);
+    for (int i = 0; i < s.n_layers; i++) join_gate_up(&b, i, &s);
+    runs("gate and up of an expert in one tensor", &b);
+}
+
+static tiny grouped(int n, int used)
+{
+    tiny_shape s = plain;
+    s.n_experts = 6;
+    s.n_used = 5;
+    tiny t = tiny_decoder("llama", &s);
+    tiny_int(&t, ".expert_group_count", n);
+    if (used >= 0) tiny_int(&t, ".expert_group_used_count", used);
+    return t;
+}
+
+static void groups(void)
+{
+    tiny t = grouped(3, 1);
+    runs("groups that hold fewer experts than are used", &t);
+    t = grouped(1, 7);
+    runs("one group is none", &t);
+    static const struct { int n, used; const char *part; } bad[] = {{4, 1, "expert_group_count"}, {6, 1, "expert_group_count"}, {INT32_MAX, 1, "expert_group_count"}, {-1, 1, "expert_group_count"},
+                                                                    {3, 0, "expert_group_used_count"}, {3, 3, "expert_group_used_count"}, {3, -1, "expert_group_used_count"}};
+    for (size_t i = 0; i < PN_COUNT(bad); i++) {
+        t = grouped(bad[i].n, bad[i].used);
+        refused("groups that do not divide the experts", &t, bad[i].part);
+    }
+}
+
 /* ---- windows ---------------------------------------------------------------------------------------------------------------------------- */
 
 static tiny gemma(int window)
@@ -135,26 +204,6 @@ static tiny gemma(int window)
         tiny_add(&t, tiny_name(i, "post_ffw_norm.weight"), plain.n_embd, 1, 1, 1.0f);
     }
     return t;
-}
-
-static float *first_row(tiny *t)
-{
-    pinch_error err;
-    pinch_session_options o = pinch_session_options_default();
-    pinch_model *m = tiny_open(t, PINCH_ACTIVATIONS_F32, &err);
-    float *rows = CHECK("model opens", m != NULL, "%s", err.message) ? run("compared", m, &o, 0) : NULL;
-    pinch_model_close(m);
-    tiny_free(t);
-    return rows;
-}
-
-/* Both recipes give the same logits, or do not. */
-static void compare(const char *what, tiny *a, tiny *b, bool same)
-{
-    float *x = first_row(a), *y = first_row(b);
-    CHECK(what, x && y && same_bits(x, y, (size_t)N_TEXT * (size_t)plain.n_vocab) == same, "%s", same ? "they differ" : "they are the same");
-    free(x);
-    free(y);
 }
 
 static void windows(void)
@@ -327,6 +376,8 @@ int main(void)
 {
     heads();
     experts();
+    fused_experts();
+    groups();
     windows();
     rotation();
     long_factors();

@@ -102,10 +102,22 @@ typedef struct pn_attention {
     pn_prep emit;            /* what the next step wants of `out` */
 } pn_attention;
 
-/* Chooses experts from router logits: softmax over all, the n_used largest (ties: lower index), weights renormalised. */
+/* What weights are made of: softmax or sigmoid of all logits, softmax of the chosen ones alone, sqrt(ln(1 + e^x)). Numbers are the files'. */
+typedef enum pn_gating { PN_GATING_SOFTMAX = 1, PN_GATING_SIGMOID, PN_GATING_CHOSEN_SOFTMAX, PN_GATING_SQRT_SOFTPLUS } pn_gating;
+
+typedef struct pn_routing {
+    pn_gating gating;
+    int32_t n_groups, n_groups_used; /* equal runs of experts, of which those with the largest sums of their two best stay; n_groups <= 1: none */
+    bool normalised;         /* weights are divided by their sum */
+    float scale;             /* of the weights; 1: none */
+} pn_routing;
+
+/* Chooses the n_used experts with the largest scores (ties: lower index), the best first. Weights do not know the bias. */
 typedef struct pn_route {
     int buffer;              /* logits [n_experts] */
     int32_t n_experts, n_used;
+    const float *bias;       /* [n_experts] added to scores; NULL: none */
+    pn_routing how;
 } pn_route;
 
 typedef struct pn_experts_up {

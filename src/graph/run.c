@@ -60,6 +60,7 @@ static void need_step(needs *n, const pn_step *s)
     } else if (s->kind == &pn_step_route) {
         n->n_experts = s->u.route.n_experts > n->n_experts ? s->u.route.n_experts : n->n_experts;
         n->n_used = s->u.route.n_used > n->n_used ? s->u.route.n_used : n->n_used;
+        n->work = pn_max64(n->work, (int64_t)s->u.route.n_experts * 2); /* scores of experts and of groups */
     } else if (s->kind == &pn_step_experts_up) {
         need_weight(n, s->u.up.gate.w);
         need_weight(n, s->u.up.up.w);

@@ -19,6 +19,18 @@ bool pn_has_tensor(pn_builder *b, int32_t layer, const char *name)
     return pn_gguf_tensor(b->g, full) != NULL;
 }
 
+int64_t pn_tensor_rows(pn_builder *b, int32_t layer, const char *name, int64_t most)
+{
+    char full[NAME_BYTES];
+    full_name(layer, name, full);
+    if (b->status) return 0;
+    const pn_tensor *t = pn_gguf_tensor(b->g, full);
+    if (t && t->ne[1] >= 1 && t->ne[1] <= most) return t->ne[1];
+    if (t) pn_build_fail(b, PINCH_ERR_FORMAT, "tensor '%s' has %lld rows, outside 1..%lld", full, (long long)t->ne[1], (long long)most);
+    else pn_build_fail(b, PINCH_ERR_FORMAT, "tensor '%s' is missing", full);
+    return 0;
+}
+
 /* The tensor of exactly this shape; NULL if it is absent (an error if required) or does not fit. */
 static const pn_tensor *find(pn_builder *b, int32_t layer, const char *name, const int64_t want[3], bool required)
 {
@@ -48,16 +60,17 @@ static bool choose_kernel(pn_builder *b, pn_source *s)
         return false;
     }
     const bool packs = w->kernel && w->kernel->group_bytes;
-    uint64_t row;
+    uint64_t row = 0;
     bool fits = pn_row_bytes(w->type, (uint64_t)w->k, &row);
     if (packs) fits = fits && pn_kernel_matrix_bytes(w->kernel, w->rows, w->k, &w->matrix_bytes);
     else fits = fits && pn_mul(row, (uint64_t)w->rows, &w->matrix_bytes);
     fits = fits && pn_mul(w->matrix_bytes, (uint64_t)w->n_experts, &s->bytes);
+    s->mapped = !packs && o->use_mapping && (s->tensor->offset + (uint64_t)s->first_row * row) % MAPPED_ALIGNMENT == 0;
+    if (s->mapped) fits = fits && pn_mul(row, (uint64_t)s->tensor->ne[1], &w->matrix_bytes); /* from a part of one matrix to that of the next */
     if (!fits) {
         pn_build_fail(b, PINCH_ERR_FORMAT, "tensor '%.*s' is too large", (int)s->tensor->name.n, s->tensor->name.p);
         return false;
     }
-    s->mapped = !packs && o->use_mapping && (s->tensor->offset + (uint64_t)s->first_row * row) % MAPPED_ALIGNMENT == 0;
     return true;
 }
 
@@ -115,6 +128,14 @@ const pn_weight *pn_bind_part(pn_builder *b, int32_t layer, const char *name, in
 {
     const pn_tensor *t = find(b, layer, name, (const int64_t[3]){k, total, 1}, true);
     return t ? add_source(b, t, first, rows, 1) : NULL;
+}
+
+const pn_weight *pn_bind_experts_part(pn_builder *b, int32_t layer, const char *name, int64_t k, int64_t total, int64_t first, int64_t rows, int32_t n)
+{
+    const pn_tensor *t = find(b, layer, name, (const int64_t[3]){k, total, n}, true);
+    pn_weight *w = t ? add_source(b, t, first, rows, n) : NULL;
+    if (w) bind_scale(b, w, layer, name);
+    return w;
 }
 
 const float *pn_bind_vector(pn_builder *b, int32_t layer, const char *name, int64_t n, bool required)

@@ -6,7 +6,8 @@
 
 #include "models/models.h"
 
-enum { PN_MAX_LAYERS = 512, PN_MAX_EXPERTS = 512 };
+enum { PN_MAX_LAYERS = 512, PN_MAX_EXPERTS = 512, PN_MAX_FF = 1 << 20, PN_MAX_HEAD = 4096 };
+#define PN_WIDTH_OF_TENSOR (-1)
 
 typedef enum pn_qk_norm { PN_QK_NONE, PN_QK_HEAD, PN_QK_WHOLE } pn_qk_norm;
 
@@ -25,6 +26,7 @@ typedef struct pn_layer {
 typedef struct pn_decoder {
     pn_layer *layers;         /* [n_layers] */
     int32_t n_layers, n_embd, n_ctx_train;
+    int32_t n_blocks;         /* of the file: the layers, then blocks that draft tokens, which this build leaves out */
     float eps;
     /* attention */
     pn_qk_norm qk_norm;
@@ -39,7 +41,10 @@ typedef struct pn_decoder {
     /* feed-forward */
     pn_gate gate;
     bool gate_in_up;          /* ffn_up holds gate rows, then up rows */
-    int32_t n_experts, n_used, n_ff_expert, n_ff_shared;
+    int32_t n_experts, n_used, n_ff_expert;
+    int32_t n_ff_shared;      /* of the shared expert; 0: none; PN_WIDTH_OF_TENSOR */
+    int32_t n_dense;          /* leading layers without experts */
+    pn_routing routing;
     /* ends */
     float embedding_scale;
     bool tied_always;
@@ -77,6 +82,11 @@ bool pn_meta_bool(pn_builder *b, const char *name, bool fallback);
 
 /* Common keys: layers, widths, heads, eps, experts; every layer rotates with table 0 later. */
 void pn_describe_decoder(pn_builder *b);
+/* A sentence where a file of a mixture has no experts. */
+void pn_need_experts(pn_builder *b);
+/* Experts of the families that say how they choose: `expert_gating_func` (absent or 0: `fallback`; 0: required), `expert_weights_norm` and `_scale`, leading dense layers,
+ * `expert_feed_forward_length`, shared experts as wide as their tensor. */
+void pn_describe_routing(pn_builder *b, pn_gating fallback);
 /* Layers il with (il mod period) < period - 1 slide, all if period is 0; `attention.sliding_window_pattern` is another period, or an array of who slides. */
 void pn_describe_windows(pn_builder *b, int32_t window, int32_t period);
 /* A rotary table from rope.* keys: its index. */
@@ -97,8 +107,12 @@ const pn_weight *pn_bind(pn_builder *b, int32_t layer, const char *name, int64_t
 /* Rows [first, first + rows) of a matrix of `total` rows. */
 const pn_weight *pn_bind_part(pn_builder *b, int32_t layer, const char *name, int64_t k, int64_t total, int64_t first, int64_t rows);
 const pn_weight *pn_bind_experts(pn_builder *b, int32_t layer, const char *name, int64_t k, int64_t rows, int32_t n, bool required);
+/* The same of each of n matrices. */
+const pn_weight *pn_bind_experts_part(pn_builder *b, int32_t layer, const char *name, int64_t k, int64_t total, int64_t first, int64_t rows, int32_t n);
 const float *pn_bind_vector(pn_builder *b, int32_t layer, const char *name, int64_t n, bool required);
 bool pn_has_tensor(pn_builder *b, int32_t layer, const char *name);
+/* Rows of a matrix whose width only the file knows, at most `most`; 0 if it is absent (an error). */
+int64_t pn_tensor_rows(pn_builder *b, int32_t layer, const char *name, int64_t most);
 
 /* ---- plan --------------------------------------------------------------------------------------------------------------------------- */
 

@@ -154,6 +154,7 @@ static void emit_dense(pn_builder *b, int32_t il, const float *norm)
 }
 
 typedef struct mixture {
+    const float *bias;        /* of the choice */
     const pn_weight *router, *gate, *up, *down;
     const pn_weight *shared_gate, *shared_up, *shared_down;
 } mixture;
@@ -161,12 +162,17 @@ typedef struct mixture {
 static mixture bind_mixture(pn_builder *b, int32_t il)
 {
     const pn_decoder *d = &b->d;
-    const int64_t E = d->n_embd, F = d->n_ff_expert, S = d->n_ff_shared;
+    const int64_t E = d->n_embd, F = d->n_ff_expert, S = d->n_ff_shared == PN_WIDTH_OF_TENSOR ? pn_tensor_rows(b, il, "ffn_up_shexp.weight", PN_MAX_FF) : d->n_ff_shared;
     if (F == 0) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata gives experts no width: '%s.feed_forward_length' or '%s.expert_feed_forward_length'", b->arch, b->arch);
-    mixture m = {.router = pn_bind(b, il, "ffn_gate_inp.weight", E, d->n_experts, true),
-                 .gate = pn_bind_experts(b, il, "ffn_gate_exps.weight", E, F, d->n_experts, false),
-                 .up = pn_bind_experts(b, il, "ffn_up_exps.weight", E, F, d->n_experts, true),
-                 .down = pn_bind_experts(b, il, "ffn_down_exps.weight", F, E, d->n_experts, true)};
+    mixture m = {.router = pn_bind(b, il, "ffn_gate_inp.weight", E, d->n_experts, true), .bias = pn_bind_vector(b, il, "exp_probs_b.bias", d->n_experts, false)};
+    if (pn_has_tensor(b, il, "ffn_gate_up_exps.weight")) {
+        m.gate = pn_bind_experts_part(b, il, "ffn_gate_up_exps.weight", E, 2 * F, 0, F, d->n_experts);
+        m.up = pn_bind_experts_part(b, il, "ffn_gate_up_exps.weight", E, 2 * F, F, F, d->n_experts);
+    } else {
+        m.gate = pn_bind_experts(b, il, "ffn_gate_exps.weight", E, F, d->n_experts, false);
+        m.up = pn_bind_experts(b, il, "ffn_up_exps.weight", E, F, d->n_experts, true);
+    }
+    m.down = pn_bind_experts(b, il, "ffn_down_exps.weight", F, E, d->n_experts, true);
     if (S > 0) {
         m.shared_gate = pn_bind(b, il, "ffn_gate_shexp.weight", E, S, true);
         m.shared_up = pn_bind(b, il, "ffn_up_shexp.weight", E, S, true);
@@ -200,7 +206,7 @@ static void emit_mixture(pn_builder *b, int32_t il, const float *norm)
     add_output(emit_matmul(b, il, pn_emit_prep(b, norm, formats_of(inputs, 5))), m.router, NULL, false, logits, 0);
     pn_step *s = pn_emit(b, &pn_step_route, il);
     if (!s) return;
-    s->u.route = (pn_route){.buffer = logits, .n_experts = d->n_experts, .n_used = d->n_used};
+    s->u.route = (pn_route){.buffer = logits, .n_experts = d->n_experts, .n_used = d->n_used, .bias = m.bias, .how = d->routing};
     const pn_prep same = {.source = PN_NONE, .update = {.from = PN_NONE}};
     if (m.shared_up) emit_gated(b, il, m.shared_gate, m.shared_up, NULL, NULL, same);
     emit_experts(b, il, &m);
@@ -215,7 +221,7 @@ void pn_emit_feed_forward(pn_builder *b, int32_t il)
 {
     const float *norm = b->d.ffn_norm ? pn_bind_vector(b, il, b->d.ffn_norm, b->d.n_embd, true) : NULL;
     if (b->status) return;
-    if (b->d.n_experts > 0) emit_mixture(b, il, norm);
+    if (b->d.n_experts > 0 && il >= b->d.n_dense) emit_mixture(b, il, norm);
     else emit_dense(b, il, norm);
 }
 

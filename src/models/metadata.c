@@ -70,8 +70,8 @@ int64_t pn_meta_layer_int(pn_builder *b, const char *name, int32_t layer, int64_
     char key[160];
     full_key(b, name, key);
     const pn_gguf_value *v = pn_gguf_find(b->g, key);
-    if (v && v->kind == PN_GGUF_ARRAY && v->count != (uint64_t)b->d.n_layers) {
-        pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s' has %llu items for %d layers", key, (unsigned long long)v->count, (int)b->d.n_layers);
+    if (v && v->kind == PN_GGUF_ARRAY && v->count != (uint64_t)b->d.n_blocks) {
+        pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s' has %llu items for %d layers", key, (unsigned long long)v->count, (int)b->d.n_blocks);
         return least;
     }
     return int_at(b, name, (uint64_t)layer, fallback, least, most);
@@ -114,8 +114,8 @@ static void describe_layer(pn_builder *b, int32_t il)
     l->n_head = (int32_t)pn_meta_layer_int(b, "attention.head_count", il, PN_REQUIRED, 0, 4096);
     l->n_head_kv = (int32_t)pn_meta_layer_int(b, "attention.head_count_kv", il, l->n_head, 0, 4096); /* 0 marks a layer without attention in some families */
     const int32_t first = b->d.layers[0].n_head, head = first ? b->d.n_embd / first : 0; /* one size for all layers: rotary tables and the query scale are shared */
-    l->d_k = (int32_t)pn_meta_int(b, "attention.key_length", head, 1, 4096);
-    l->d_v = (int32_t)pn_meta_int(b, "attention.value_length", head, 1, 4096);
+    l->d_k = (int32_t)pn_meta_int(b, "attention.key_length", head, 1, PN_MAX_HEAD);
+    l->d_v = (int32_t)pn_meta_int(b, "attention.value_length", head, 1, PN_MAX_HEAD);
     l->n_ff = (int32_t)pn_meta_layer_int(b, "feed_forward_length", il, 0, 0, 1 << 20);
     l->rope = PN_NONE;
     if (b->status) return;
@@ -125,13 +125,53 @@ static void describe_layer(pn_builder *b, int32_t il)
         pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.embedding_length' of %d leaves no channels for %d heads", b->arch, (int)b->d.n_embd, (int)l->n_head);
 }
 
+/* Groups count only where there are several. */
+static void describe_groups(pn_builder *b)
+{
+    pn_decoder *d = &b->d;
+    const int32_t n = (int32_t)pn_meta_int(b, "expert_group_count", 0, 0, INT32_MAX);
+    if (b->status || n <= 1 || d->n_experts == 0) return;
+    if (n >= d->n_experts || d->n_experts % n)
+        pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.expert_group_count' is %d, which does not divide %d experts into groups of two or more", b->arch, (int)n, (int)d->n_experts);
+    d->routing.n_groups = n;
+    d->routing.n_groups_used = (int32_t)pn_meta_int(b, "expert_group_used_count", PN_REQUIRED, 1, n - 1);
+}
+
 static void describe_experts(pn_builder *b)
 {
     pn_decoder *d = &b->d;
+    d->routing = (pn_routing){.gating = PN_GATING_SOFTMAX, .normalised = true, .scale = 1.0f};
     d->n_experts = (int32_t)pn_meta_int(b, "expert_count", 0, 0, PN_MAX_EXPERTS);
     d->n_used = (int32_t)pn_meta_int(b, "expert_used_count", 0, d->n_experts ? 1 : 0, d->n_experts);
     if (d->n_experts && !d->n_used) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata lacks '%s.expert_used_count', and there are %d experts", b->arch, (int)d->n_experts);
     d->n_ff_expert = d->layers ? d->layers[0].n_ff : 0;
+    describe_groups(b);
+}
+
+void pn_need_experts(pn_builder *b)
+{
+    if (!b->status && b->d.n_experts == 0) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata lacks '%s.expert_count'", b->arch);
+}
+
+void pn_describe_routing(pn_builder *b, pn_gating fallback)
+{
+    pn_decoder *d = &b->d;
+    const int64_t gating = pn_meta_int(b, "expert_gating_func", 0, 0, PN_GATING_SQRT_SOFTPLUS);
+    const float scale = pn_meta_float(b, "expert_weights_scale", 0.0);
+    d->routing.gating = gating ? (pn_gating)gating : fallback;
+    if (!d->routing.gating) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.expert_gating_func' is %s", b->arch, pn_meta_has(b, "expert_gating_func") ? "0" : "missing");
+    d->routing.normalised = pn_meta_bool(b, "expert_weights_norm", false);
+    d->routing.scale = scale != 0.0f ? scale : 1.0f;
+    d->n_dense = (int32_t)pn_meta_int(b, "leading_dense_block_count", 0, 0, d->n_blocks);
+    d->n_ff_expert = (int32_t)pn_meta_int(b, "expert_feed_forward_length", 0, 0, PN_MAX_FF);
+    d->n_ff_shared = pn_meta_int(b, "expert_shared_count", 0, 0, PN_MAX_EXPERTS) ? PN_WIDTH_OF_TENSOR : 0;
+}
+
+/* Blocks that draft tokens come last and are no layers. Some converters count them without writing any: then the last block is a layer. */
+static int32_t layers_of(pn_builder *b, int32_t n_blocks)
+{
+    const int32_t n_draft = (int32_t)pn_meta_int(b, "nextn_predict_layers", 0, 0, n_blocks - 1), n = n_blocks - n_draft;
+    return n_draft > 0 && !pn_has_tensor(b, n, "nextn.eh_proj.weight") && pn_has_tensor(b, n, "attn_norm.weight") ? n_blocks : n;
 }
 
 void pn_describe_decoder(pn_builder *b)
@@ -141,7 +181,8 @@ void pn_describe_decoder(pn_builder *b)
                       .ffn_norm = "ffn_norm.weight"};
     d->n_ctx_train = (int32_t)pn_meta_int(b, "context_length", PN_REQUIRED, 1, INT32_MAX);
     d->n_embd = (int32_t)pn_meta_int(b, "embedding_length", PN_REQUIRED, 1, 1 << 20);
-    const int32_t n = (int32_t)pn_meta_int(b, "block_count", PN_REQUIRED, 1, PN_MAX_LAYERS);
+    d->n_blocks = (int32_t)pn_meta_int(b, "block_count", PN_REQUIRED, 1, PN_MAX_LAYERS);
+    const int32_t n = layers_of(b, d->n_blocks);
     d->eps = pn_meta_float_required(b, "attention.layer_norm_rms_epsilon");
     if (!b->status && d->eps < 0) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.attention.layer_norm_rms_epsilon' is negative", b->arch);
     if (b->status) return;
