@@ -132,10 +132,24 @@ typedef struct pn_experts_down {
     int32_t n_used;
 } pn_experts_down;
 
+/* Causal convolution of adjacent channels, each by itself (ops.def: conv): columns [column, column + channels) of `buffer`, gates beside them, the result
+ * to columns [out, out + channels) of the same buffer, which may be those of the input or of a gate. What the last rows brought in stays in the layer's
+ * recurrent floats: [n_taps - 1][channels] at `state`. */
+typedef struct pn_conv {
+    int buffer;
+    int32_t layer;
+    int64_t state;
+    int64_t column, out, channels;
+    int64_t in_gate, out_gate; /* first columns; PN_NONE */
+    const float *taps, *bias;  /* [n_taps][channels], oldest first; [channels] or NULL */
+    int n_taps;                /* 2 .. PN_MAX_TAPS */
+    bool silu;
+} pn_conv;
+
 typedef struct pn_step pn_step;
 typedef struct pn_step_kind pn_step_kind;
 extern const pn_step_kind pn_step_begin, pn_step_matmul, pn_step_rope_kv, pn_step_attention, pn_step_route, pn_step_experts_up, pn_step_experts_round,
-    pn_step_experts_down, pn_step_settle;
+    pn_step_experts_down, pn_step_settle, pn_step_conv;
 
 struct pn_step {
     const pn_step_kind *kind;
@@ -148,6 +162,7 @@ struct pn_step {
         pn_route route;
         pn_experts_up up;
         pn_experts_down down;
+        pn_conv conv;
         pn_prep settle;      /* applies the pending update, so that only the stream is alive afterwards */
     } u;
 };

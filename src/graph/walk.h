@@ -93,6 +93,14 @@ static inline void pn_share(const pn_lane *lane, int64_t n, int64_t *begin, int6
     *end = n * (lane->thread + 1) / lane->n_threads;
 }
 
+/* How many rows from `row` on, at most `most`, belong to its sequence. */
+static inline int32_t pn_same_sequence(const pn_run *run, int32_t row, int32_t most)
+{
+    int32_t n = 1;
+    while (n < most && row + n < run->n_rows && run->places[row + n].seq == run->places[row].seq) n++;
+    return n;
+}
+
 /* Prepares one row's input as `prep` says. */
 void pn_prep_row(const pn_run *run, pn_lane *lane, const pn_prep *prep, int32_t row);
 /* Prepares all rows: privately, or shared and with a barrier. */

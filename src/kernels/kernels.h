@@ -78,6 +78,21 @@ typedef struct pn_exact_mm {
     pn_type type;
 } pn_exact_mm;
 
+/* A causal convolution over rows that follow one another in one sequence. A row's channels are contiguous; y may be x or a gate. */
+#define PN_MAX_TAPS 16
+typedef struct pn_conv_rows {
+    float *y;
+    const float *x;
+    const float *in_gate, *out_gate; /* NULL: none */
+    int64_t y_stride, x_stride;      /* floats from one row to the next; the gates' is x_stride */
+    float *tail;                     /* [n_taps - 1][stride]: what the rows before brought in, oldest first; updated */
+    const float *taps;               /* [n_taps][stride], oldest first: the last one meets the row itself */
+    const float *bias;               /* NULL: none */
+    int64_t stride, n_rows, n;       /* n channels */
+    int n_taps;                      /* 2 .. PN_MAX_TAPS */
+    bool silu;
+} pn_conv_rows;
+
 /* ---- vector operations: one table per instruction set, all bit-equal to scalar; ops.def says what each does --------------- */
 
 typedef struct pn_ops {

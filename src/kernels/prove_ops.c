@@ -300,6 +300,67 @@ static void prove_attention_op(pn_proof *proof, bench *b, const struct attention
     attention_case(proof, b, op, &measured);
 }
 
+/* ---- convolution ---- */
+
+enum { conv_rows = 5 };
+
+static float call_conv(const pn_ops *ops, const operands *w)
+{
+    ops->conv(w->a);
+    return 0;
+}
+
+typedef struct conv_shape {
+    int n_taps;
+    int64_t n;
+    unsigned options; /* bits: in_gate, out_gate, bias, silu, y is x */
+    int fill;
+    bool timed;
+} conv_shape;
+
+/* y, then tail, lie in one guarded place; x and its gates are thirds of a row. */
+static void conv_case(pn_proof *proof, bench *b, const conv_shape *s)
+{
+    const int64_t n = s->n, stride = n + s->fill % 3, n_tail = (s->n_taps - 2) * stride + n, n_x = (conv_rows - 1) * 3 * stride + 2 * stride + n;
+    const bool in_place = s->options & 16;
+    const size_t y_floats = (size_t)((in_place ? n_x : conv_rows * n) + n_tail);
+    float *got = pn_guarded_place(&b->got, y_floats * sizeof(float), 4), *wanted = pn_guarded_place(&b->wanted, y_floats * sizeof(float), 4);
+    float *x = pn_guarded_place(&b->a, (size_t)n_x * sizeof(float), 4), *weights = pn_guarded_place(&b->b, (size_t)(stride * s->n_taps + n) * sizeof(float), 4);
+    pn_fill_floats(x, n_x, s->fill, &b->random);
+    pn_fill_floats(weights, stride * s->n_taps + n, s->fill, &b->random);
+    pn_fill_floats(wanted, (int64_t)y_floats, s->fill, &b->random);
+    memcpy(got, wanted, y_floats * sizeof(float));
+    pn_conv_rows c[2];
+    for (int i = 0; i < 2; i++) {
+        float *y = i ? wanted : got;
+        const float *from = in_place ? y + n_tail : x;
+        c[i] = (pn_conv_rows){.y = y + n_tail, .x = from, .y_stride = in_place ? 3 * stride : n, .x_stride = 3 * stride, .tail = y, .taps = weights, .stride = stride, .n_rows = conv_rows,
+                              .n = n, .n_taps = s->n_taps, .silu = s->options & 8};
+        if (s->options & 1) c[i].in_gate = from + stride;
+        if (s->options & 2) c[i].out_gate = from + 2 * stride;
+        if (s->options & 4) c[i].bias = weights + stride * s->n_taps;
+        (i ? b->scalar : b->ops)->conv(&c[i]);
+    }
+    char what[120];
+    snprintf(what, sizeof what, "%d taps, n = %" PRId64 ", options %u, %s", s->n_taps, n, s->options, pn_float_fill_name(s->fill));
+    judge(proof, b, Y_FLOATS, got, wanted, y_floats * sizeof(float), 0, 0, what);
+    const operands w = {.a = &c[0]};
+    if (s->timed) measure(proof, b, call_conv, &w, (double)(n * conv_rows));
+}
+
+static void prove_conv(pn_proof *proof, bench *b)
+{
+    const int64_t last = b->options->thorough ? 70 : 35;
+    for (int n_taps = 2; n_taps <= PN_MAX_TAPS; n_taps++)
+        for (int64_t n = 1; n <= last; n++)
+            for (int i = 0; i < 4; i++) {
+                const conv_shape s = {n_taps, n, (unsigned)(n * 4 + i * 9 + n_taps) % 32, (int)((n + i * 3 + n_taps) % pn_n_float_fills), false};
+                conv_case(proof, b, &s);
+            }
+    const conv_shape measured = {4, 2048, 12, 0, true};
+    conv_case(proof, b, &measured);
+}
+
 /* ---- exact product ---- */
 
 enum { exact_columns = 5, exact_rows = 35 };
@@ -373,6 +434,11 @@ static void prove_exact(pn_proof *proof, bench *b)
 typedef void (*prove_fn)(pn_proof *proof, bench *b, const void *op);
 static void prove_row_entry(pn_proof *proof, bench *b, const void *op) { prove_row_op(proof, b, op); }
 static void prove_attention_entry(pn_proof *proof, bench *b, const void *op) { prove_attention_op(proof, b, op); }
+static void prove_conv_entry(pn_proof *proof, bench *b, const void *op)
+{
+    (void)op;
+    prove_conv(proof, b);
+}
 static void prove_exact_entry(pn_proof *proof, bench *b, const void *op)
 {
     (void)op;
@@ -400,6 +466,7 @@ pinch_status pn_prove_ops(const pn_prove_options *options, const pn_ops *ops, co
     bool go_on = true;
     for (size_t i = 0; i < PN_COUNT(row_ops) && go_on; i++) go_on = prove_member(&b, row_ops[i].name, prove_row_entry, &row_ops[i]);
     for (size_t i = 0; i < PN_COUNT(attention_ops) && go_on; i++) go_on = prove_member(&b, attention_ops[i].name, prove_attention_entry, &attention_ops[i]);
+    if (go_on) go_on = prove_member(&b, "conv", prove_conv_entry, NULL);
     if (go_on) go_on = prove_member(&b, "exact", prove_exact_entry, NULL);
     bench_close(&b);
     return go_on ? PINCH_OK : PINCH_ABORTED;

@@ -138,9 +138,9 @@ const pn_weight *pn_bind_experts_part(pn_builder *b, int32_t layer, const char *
     return w;
 }
 
-const float *pn_bind_vector(pn_builder *b, int32_t layer, const char *name, int64_t n, bool required)
+/* A tensor's values as floats, in file order. */
+static float *read_floats(pn_builder *b, const pn_tensor *t, int64_t n)
 {
-    const pn_tensor *t = find(b, layer, name, (const int64_t[3]){n, 1, 1}, required);
     if (!t) return NULL;
     const pn_type_info *info = pn_type_get((uint32_t)t->type);
     if (!info || !info->dequantise) {
@@ -157,4 +157,40 @@ const float *pn_bind_vector(pn_builder *b, int32_t layer, const char *name, int6
     }
     free(raw);
     return b->status ? NULL : values;
+}
+
+const float *pn_bind_vector(pn_builder *b, int32_t layer, const char *name, int64_t n, bool required)
+{
+    return read_floats(b, find(b, layer, name, (const int64_t[3]){n, 1, 1}, required), n);
+}
+
+const float *pn_bind_table(pn_builder *b, int32_t layer, const char *name, int64_t k, int64_t rows, bool required)
+{
+    return read_floats(b, find(b, layer, name, (const int64_t[3]){k, rows, 1}, required), k * rows);
+}
+
+/* Some files have a middle dimension of 1: [channels][1][n_taps]. */
+static const float *bind_channel_taps(pn_builder *b, int32_t layer, const char *name, int64_t channels, int32_t n_taps)
+{
+    char full[NAME_BYTES];
+    full_name(layer, name, full);
+    const pn_tensor *t = b->status ? NULL : pn_gguf_tensor(b->g, full);
+    const bool middle = t && t->ne[1] == 1 && channels != 1;
+    return read_floats(b, find(b, layer, name, (const int64_t[3]){n_taps, middle ? 1 : channels, middle ? channels : 1}, true), channels * n_taps);
+}
+
+const float *pn_bind_taps(pn_builder *b, int32_t layer, const char *const *names, const int64_t *channels, int n, int32_t n_taps)
+{
+    int64_t total = 0, first = 0;
+    for (int i = 0; i < n; i++) total += channels[i];
+    float *taps = NULL;
+    for (int i = 0; i < n; first += channels[i], i++) {
+        const float *from = bind_channel_taps(b, layer, names[i], channels[i], n_taps);
+        if (from && !taps) taps = pn_arena_get(&b->net->arena, (uint64_t)total * (uint64_t)n_taps, sizeof *taps);
+        if (from && !taps) pn_build_fail(b, PINCH_ERR_MEMORY, "out of memory for the taps of layer %d", (int)layer);
+        if (b->status) return NULL;
+        for (int64_t c = 0; c < channels[i]; c++)
+            for (int32_t k = 0; k < n_taps; k++) taps[k * total + first + c] = from[c * n_taps + k];
+    }
+    return taps;
 }

@@ -110,6 +110,10 @@ const pn_weight *pn_bind_experts(pn_builder *b, int32_t layer, const char *name,
 /* The same of each of n matrices. */
 const pn_weight *pn_bind_experts_part(pn_builder *b, int32_t layer, const char *name, int64_t k, int64_t total, int64_t first, int64_t rows, int32_t n);
 const float *pn_bind_vector(pn_builder *b, int32_t layer, const char *name, int64_t n, bool required);
+/* A small matrix as floats, [rows][k]. */
+const float *pn_bind_table(pn_builder *b, int32_t layer, const char *name, int64_t k, int64_t rows, bool required);
+/* Taps of convolutions of adjacent channels, a tensor of channels[i] x n_taps each: [n_taps][all channels], oldest first. */
+const float *pn_bind_taps(pn_builder *b, int32_t layer, const char *const *names, const int64_t *channels, int n, int32_t n_taps);
 bool pn_has_tensor(pn_builder *b, int32_t layer, const char *name);
 /* Rows of a matrix whose width only the file knows, at most `most`; 0 if it is absent (an error). */
 int64_t pn_tensor_rows(pn_builder *b, int32_t layer, const char *name, int64_t most);

@@ -242,6 +242,27 @@ PV(f32)
 PV(f16)
 PV(q8_0)
 
+/* ---- recurrent layers ---- */
+
+static float conv_one(const pn_conv_rows *c, int64_t row, int64_t i)
+{
+    const float *taps = c->taps + i, x = c->x[row * c->x_stride + i], u = c->in_gate ? c->in_gate[row * c->x_stride + i] * x : x;
+    float *tail = c->tail + i, acc = 0;
+    for (int k = 0; k < c->n_taps - 1; k++) acc = fmaf(taps[k * c->stride], tail[k * c->stride], acc);
+    acc = fmaf(taps[(c->n_taps - 1) * c->stride], u, acc);
+    for (int k = 0; k < c->n_taps - 2; k++) tail[k * c->stride] = tail[(k + 1) * c->stride];
+    tail[(c->n_taps - 2) * c->stride] = u;
+    if (c->bias) acc = acc + c->bias[i];
+    if (c->silu) acc = pn_silu(acc);
+    return c->out_gate ? c->out_gate[row * c->x_stride + i] * acc : acc;
+}
+
+static void conv(const pn_conv_rows *c)
+{
+    for (int64_t row = 0; row < c->n_rows; row++)
+        for (int64_t i = 0; i < c->n; i++) c->y[row * c->y_stride + i] = conv_one(c, row, i);
+}
+
 /* ---- exact path ---- */
 
 static void exact(const pn_exact_mm *e, int64_t row0, int64_t row1, void *scratch)
