@@ -65,6 +65,9 @@ float pn_tanhf(float x)
 /* 2.5 ulp down to -87, then -0 */
 float pn_silu(float x) { return x / (1.0f + pn_expf(-x)); }
 
+/* 2.5 ulp */
+float pn_sigmoid(float x) { return 1.0f / (1.0f + pn_expf(-x)); }
+
 /* 3 ulp from -1 up; below, where it vanishes, 1 ulp of x */
 float pn_gelu(float x)
 {

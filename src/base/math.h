@@ -37,6 +37,7 @@ static inline double pn_bits_double(uint64_t bits)
 float pn_expf(float x);          /* 0.92; x < -104: 0; x > 88.8: inf; denormal results 1.0 */
 float pn_tanhf(float x);         /* 2.6, near 0 too */
 float pn_silu(float x);          /* 2.5; x / (1 + exp(-x)); -0 below -88.7 */
+float pn_sigmoid(float x);       /* 2.5; 1 / (1 + exp(-x)); 0 below -88.7 */
 float pn_gelu(float x);          /* 3 from -1 up, below 1 ulp of x; 0.5*x*(1 + tanh(0.7978845608028654*x*(1 + 0.044715*x*x))) */
 float pn_logf(float x);          /* 0.501 */
 float pn_sinf(float x);          /* 0.501 for |x| <= 2^30 (rope angles are positions), NaN beyond */

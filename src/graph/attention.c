@@ -5,6 +5,8 @@
  * not depend on the tile, the batch, the ring's offset or the threads. */
 #include "graph/walk.h"
 
+#include "base/math.h"
+
 #include <math.h>
 
 typedef struct tile {
@@ -82,6 +84,14 @@ static void tile_values(const pn_run *run, const tile *t, const float *scores)
     for (int32_t r = 1; r < t->n_rows && from < to; r++) add_values(run, t, scores, r * t->n_heads, t->n_heads, to, t->position + r + 1);
 }
 
+/* What query i's head is multiplied by. */
+static float head_gate(const pn_run *run, const tile *t, int32_t i)
+{
+    if (t->a->gate_column == PN_NONE) return 1.0f;
+    const float *logits = pn_row(run, t->a->buffer, t->row + i / t->n_heads) + t->a->gate_column;
+    return pn_sigmoid(logits[t->head + i % t->n_heads]);
+}
+
 static void attend(const pn_run *run, pn_lane *lane, tile *t)
 {
     const int32_t last = t->position + t->n_rows - 1;
@@ -95,7 +105,7 @@ static void attend(const pn_run *run, pn_lane *lane, tile *t)
         memset(t->o[i], 0, (size_t)t->a->d_v * sizeof(float));
     }
     tile_values(run, t, lane->scores);
-    for (int32_t i = 0; i < t->n_rows * t->n_heads; i++) run->ops->scale(t->o[i], 1.0f / total[i], t->a->d_v);
+    for (int32_t i = 0; i < t->n_rows * t->n_heads; i++) run->ops->scale(t->o[i], head_gate(run, t, i) / total[i], t->a->d_v);
 }
 
 /* All query heads of `n` rows from `row` on. */

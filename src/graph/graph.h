@@ -71,11 +71,11 @@ typedef struct pn_output {
     int64_t column;          /* first float of the result in the buffer's row */
 } pn_output;
 
-/* Up to three matrices on one input. gate: out[0] = act(out[0]) * out[1] (or act(out[0]) alone if n == 1); out[1] has no buffer. */
+/* Up to four matrices on one input. gate: out[0] = act(out[0]) * out[1] (or act(out[0]) alone if n == 1); out[1] has no buffer. */
 typedef struct pn_matmul {
     pn_prep prep;
     int n;
-    pn_output out[3];
+    pn_output out[4];
     pn_gate gate;
     float scale;             /* of the results, after everything; 1: none */
     float softcap;           /* 0: none */
@@ -99,6 +99,7 @@ typedef struct pn_attention {
     int buffer, out;         /* out: [n_head * d_v] a row */
     int32_t layer, n_head, n_head_kv, d_k, d_v;
     float softcap;           /* 0: none */
+    int64_t gate_column;     /* [n_head] of `buffer`: head h is multiplied by the sigmoid of float h; PN_NONE */
     pn_prep emit;            /* what the next step wants of `out` */
 } pn_attention;
 

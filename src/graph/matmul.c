@@ -1,4 +1,4 @@
-/* Dense mat-muls: up to three matrices on one input, their bias, scale and gate while the result is in cache; and the experts of a mixture. */
+/* Dense mat-muls: up to four matrices on one input, their bias, scale and gate while the result is in cache; and the experts of a mixture. */
 #include "graph/walk.h"
 
 /* Where a row begins that is a multiple of PN_UNIT, and so of every layout's groups. */
@@ -89,7 +89,7 @@ static void paired(pn_run *run, pn_lane *lane, const pn_matmul *m, const pn_step
 /* Matrices one after the other, one scale of units over all of them. */
 static void in_turn(pn_run *run, pn_lane *lane, const pn_matmul *m, const pn_step *step)
 {
-    int64_t first[4] = {0};
+    int64_t first[PN_COUNT(m->out) + 1] = {0};
     for (int i = 0; i < m->n; i++) first[i + 1] = first[i] + (m->out[i].w->rows + PN_UNIT - 1) / PN_UNIT;
     int64_t a, b;
     while (pn_grab_next(pn_step_grab(run, step), first[m->n], lane->n_threads, &a, &b)) {

@@ -20,6 +20,7 @@ typedef struct pn_layer {
     int32_t n_head, n_head_kv, d_k, d_v, n_ff;
     int32_t window;           /* 0: all positions */
     int rope;                 /* table of the plan; PN_NONE: no positions */
+    bool gated_heads;         /* attn_gate.weight: each head's result times the sigmoid of a row of it */
 } pn_layer;
 
 /* A decoder of pre- or post-normed attention and feed-forward blocks: variation is data. */
@@ -45,7 +46,9 @@ typedef struct pn_decoder {
     int32_t n_ff_shared;      /* of the shared expert; 0: none; PN_WIDTH_OF_TENSOR */
     int32_t n_dense;          /* leading layers without experts */
     pn_routing routing;
+    int32_t n_taps;           /* of short convolutions */
     /* ends */
+    const char *output_norm;  /* tensor name */
     float embedding_scale;
     bool tied_always;
     float logit_scale, final_softcap;
@@ -125,8 +128,17 @@ pn_step *pn_emit(pn_builder *b, const pn_step_kind *kind, int32_t layer); /* NUL
 /* Input from the stream, with the pending update applied first. */
 pn_prep pn_emit_prep(pn_builder *b, const float *norm, unsigned formats);
 
+/* Formats that the weights want of a common input; NULLs among them are skipped. */
+unsigned pn_formats_of(const pn_weight *const *w, int n);
+/* A step of up to four matrices on one input, and each of them (none if s or w is NULL). */
+pn_step *pn_emit_matmul(pn_builder *b, int32_t layer, pn_prep prep);
+void pn_emit_output(pn_step *s, const pn_weight *w, const float *bias, bool bias_first, int buffer, int64_t column);
+/* A matrix whose result the stream takes up at the next prep. */
+void pn_emit_to_stream(pn_builder *b, int32_t layer, const pn_weight *w, const float *bias, bool bias_first, pn_prep prep, const char *post_norm);
+
 void pn_emit_begin(pn_builder *b);
 void pn_emit_attention(pn_builder *b, int32_t layer);
+void pn_emit_short_conv(pn_builder *b, int32_t layer);
 void pn_emit_feed_forward(pn_builder *b, int32_t layer);
 void pn_emit_head(pn_builder *b);
 /* All of it, layer by layer. */

@@ -23,7 +23,7 @@ pn_prep pn_emit_prep(pn_builder *b, const float *norm, unsigned formats)
     return prep;
 }
 
-static unsigned formats_of(const pn_weight *const *w, int n)
+unsigned pn_formats_of(const pn_weight *const *w, int n)
 {
     unsigned bits = 0;
     for (int i = 0; i < n; i++)
@@ -31,14 +31,14 @@ static unsigned formats_of(const pn_weight *const *w, int n)
     return bits;
 }
 
-static pn_step *emit_matmul(pn_builder *b, int32_t layer, pn_prep prep)
+pn_step *pn_emit_matmul(pn_builder *b, int32_t layer, pn_prep prep)
 {
     pn_step *s = pn_emit(b, &pn_step_matmul, layer);
     if (s) s->u.matmul = (pn_matmul){.prep = prep, .scale = 1.0f};
     return s;
 }
 
-static void add_output(pn_step *s, const pn_weight *w, const float *bias, bool bias_first, int buffer, int64_t column)
+void pn_emit_output(pn_step *s, const pn_weight *w, const float *bias, bool bias_first, int buffer, int64_t column)
 {
     if (s && w) s->u.matmul.out[s->u.matmul.n++] = (pn_output){.w = w, .bias = bias, .bias_first = bias_first, .buffer = buffer, .column = column};
 }
@@ -58,17 +58,19 @@ static void emit_qkv(pn_builder *b, int32_t il, int buffer)
     const pn_layer *l = &b->d.layers[il];
     const int64_t E = b->d.n_embd, q = (int64_t)l->n_head * l->d_k, k = (int64_t)l->n_head_kv * l->d_k, v = (int64_t)l->n_head_kv * l->d_v;
     const float *norm = b->d.attn_norm ? pn_bind_vector(b, il, b->d.attn_norm, E, true) : NULL;
+    const pn_weight *gate = l->gated_heads ? pn_bind(b, il, "attn_gate.weight", E, l->n_head, true) : NULL;
     if (pn_has_tensor(b, il, "attn_qkv.weight")) {
-        const pn_weight *w = pn_bind(b, il, "attn_qkv.weight", E, q + k + v, true);
-        const float *bias = pn_bind_vector(b, il, "attn_qkv.bias", q + k + v, false);
-        add_output(emit_matmul(b, il, pn_emit_prep(b, norm, formats_of(&w, 1))), w, bias, false, buffer, 0);
+        const pn_weight *w[2] = {pn_bind(b, il, "attn_qkv.weight", E, q + k + v, true), gate};
+        pn_step *s = pn_emit_matmul(b, il, pn_emit_prep(b, norm, pn_formats_of(w, 2)));
+        pn_emit_output(s, w[0], pn_bind_vector(b, il, "attn_qkv.bias", q + k + v, false), false, buffer, 0);
+        pn_emit_output(s, gate, NULL, false, buffer, q + k + v);
         return;
     }
-    const pn_weight *w[3] = {pn_bind(b, il, "attn_q.weight", E, q, true), pn_bind(b, il, "attn_k.weight", E, k, true), pn_bind(b, il, "attn_v.weight", E, v, true)};
-    const float *bias[3] = {pn_bind_vector(b, il, "attn_q.bias", q, false), pn_bind_vector(b, il, "attn_k.bias", k, false), pn_bind_vector(b, il, "attn_v.bias", v, false)};
-    const int64_t column[3] = {0, q, q + k};
-    pn_step *s = emit_matmul(b, il, pn_emit_prep(b, norm, formats_of(w, 3)));
-    for (int i = 0; i < 3; i++) add_output(s, w[i], bias[i], false, buffer, column[i]);
+    const pn_weight *w[4] = {pn_bind(b, il, "attn_q.weight", E, q, true), pn_bind(b, il, "attn_k.weight", E, k, true), pn_bind(b, il, "attn_v.weight", E, v, true), gate};
+    const float *bias[4] = {pn_bind_vector(b, il, "attn_q.bias", q, false), pn_bind_vector(b, il, "attn_k.bias", k, false), pn_bind_vector(b, il, "attn_v.bias", v, false)};
+    const int64_t column[4] = {0, q, q + k, q + k + v};
+    pn_step *s = pn_emit_matmul(b, il, pn_emit_prep(b, norm, pn_formats_of(w, 4)));
+    for (int i = 0; i < 4; i++) pn_emit_output(s, w[i], bias[i], false, buffer, column[i]);
 }
 
 static void emit_rope_kv(pn_builder *b, int32_t il, int buffer)
@@ -89,32 +91,31 @@ static void emit_rope_kv(pn_builder *b, int32_t il, int buffer)
     b->net->plan.shapes[il] = (pn_layer_shape){.n_head = l->n_head_kv, .d_k = l->d_k, .d_v = l->d_v, .window = l->window};
 }
 
-/* A matrix whose result the stream takes up at the next prep. */
-static void emit_to_stream(pn_builder *b, int32_t il, const pn_weight *w, const float *bias, bool bias_first, pn_prep prep, const char *post_norm)
+void pn_emit_to_stream(pn_builder *b, int32_t il, const pn_weight *w, const float *bias, bool bias_first, pn_prep prep, const char *post_norm)
 {
     const int value = pn_emit_buffer(b, "value", b->d.n_embd);
-    add_output(emit_matmul(b, il, prep), w, bias, bias_first, value, 0);
+    pn_emit_output(pn_emit_matmul(b, il, prep), w, bias, bias_first, value, 0);
     b->pending = (pn_update){.from = value, .shared = PN_NONE, .post_norm = post_norm ? pn_bind_vector(b, il, post_norm, b->d.n_embd, true) : NULL, .scale = b->d.residual_scale};
 }
 
 void pn_emit_attention(pn_builder *b, int32_t il)
 {
     const pn_layer *l = &b->d.layers[il];
-    const int64_t width = (int64_t)l->n_head * l->d_v;
+    const int64_t width = (int64_t)l->n_head * l->d_v, qkv_width = ((int64_t)l->n_head + l->n_head_kv) * l->d_k + (int64_t)l->n_head_kv * l->d_v;
     if (!b->status && (l->n_head == 0 || l->n_head_kv == 0)) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata gives layer %d of '%s' no attention heads", (int)il, b->arch);
     if (b->status) return;
-    const int qkv = pn_emit_buffer(b, "qkv", ((int64_t)l->n_head + l->n_head_kv) * l->d_k + (int64_t)l->n_head_kv * l->d_v), heads = pn_emit_buffer(b, "heads", width);
+    const int qkv = pn_emit_buffer(b, "qkv", qkv_width + (l->gated_heads ? l->n_head : 0)), heads = pn_emit_buffer(b, "heads", width);
     if (b->status) return;
     emit_qkv(b, il, qkv);
     emit_rope_kv(b, il, qkv);
     const pn_weight *w = pn_bind(b, il, "attn_output.weight", width, b->d.n_embd, true);
     const float *bias = pn_bind_vector(b, il, "attn_output.bias", b->d.n_embd, false);
-    const pn_prep prep = {.source = heads, .width = width, .update = {.from = PN_NONE}, .formats = formats_of(&w, 1), .in_attention = true};
+    const pn_prep prep = {.source = heads, .width = width, .update = {.from = PN_NONE}, .formats = pn_formats_of(&w, 1), .in_attention = true};
     pn_step *s = pn_emit(b, &pn_step_attention, il);
     if (!s) return;
     s->u.attention = (pn_attention){.buffer = qkv, .out = heads, .layer = il, .n_head = l->n_head, .n_head_kv = l->n_head_kv, .d_k = l->d_k, .d_v = l->d_v, .softcap = b->d.attn_softcap,
-                                    .emit = prep};
-    emit_to_stream(b, il, w, bias, false, prep, b->d.post_attn_norm);
+                                    .gate_column = l->gated_heads ? qkv_width : PN_NONE, .emit = prep};
+    pn_emit_to_stream(b, il, w, bias, false, prep, b->d.post_attn_norm);
 }
 
 /* ---- feed-forward --------------------------------------------------------------------------------------------------------------------- */
@@ -123,16 +124,16 @@ void pn_emit_attention(pn_builder *b, int32_t il)
 static void emit_gated(pn_builder *b, int32_t il, const pn_weight *gate, const pn_weight *up, const float *gate_bias, const float *up_bias, pn_prep prep)
 {
     const int hidden = pn_emit_buffer(b, "hidden", up ? up->rows : 0);
-    pn_step *s = emit_matmul(b, il, prep);
+    pn_step *s = pn_emit_matmul(b, il, prep);
     if (!s) return;
     s->u.matmul.gate = b->d.gate;
-    add_output(s, gate, gate_bias, true, hidden, 0);
-    add_output(s, up, up_bias, true, PN_NONE, 0);
+    pn_emit_output(s, gate, gate_bias, true, hidden, 0);
+    pn_emit_output(s, up, up_bias, true, PN_NONE, 0);
 }
 
 static pn_prep hidden_prep(pn_builder *b, const pn_weight *down)
 {
-    return (pn_prep){.source = pn_emit_buffer(b, "hidden", 0), .width = down ? down->k : 0, .update = {.from = PN_NONE}, .formats = formats_of(&down, 1)};
+    return (pn_prep){.source = pn_emit_buffer(b, "hidden", 0), .width = down ? down->k : 0, .update = {.from = PN_NONE}, .formats = pn_formats_of(&down, 1)};
 }
 
 static void emit_dense(pn_builder *b, int32_t il, const float *norm)
@@ -148,9 +149,9 @@ static void emit_dense(pn_builder *b, int32_t il, const float *norm)
         w[1] = pn_bind(b, il, "ffn_up.weight", E, F, true);
     }
     const float *gate_bias = b->d.gate_in_up ? NULL : pn_bind_vector(b, il, "ffn_gate.bias", F, false), *up_bias = b->d.gate_in_up ? NULL : pn_bind_vector(b, il, "ffn_up.bias", F, false);
-    emit_gated(b, il, w[0], w[1], gate_bias, up_bias, pn_emit_prep(b, norm, formats_of(w, 2)));
+    emit_gated(b, il, w[0], w[1], gate_bias, up_bias, pn_emit_prep(b, norm, pn_formats_of(w, 2)));
     const pn_weight *down = pn_bind(b, il, "ffn_down.weight", F, E, true);
-    emit_to_stream(b, il, down, pn_bind_vector(b, il, "ffn_down.bias", E, false), true, hidden_prep(b, down), b->d.post_ffn_norm);
+    pn_emit_to_stream(b, il, down, pn_bind_vector(b, il, "ffn_down.bias", E, false), true, hidden_prep(b, down), b->d.post_ffn_norm);
 }
 
 typedef struct mixture {
@@ -203,7 +204,7 @@ static void emit_mixture(pn_builder *b, int32_t il, const float *norm)
     const mixture m = bind_mixture(b, il);
     const pn_weight *inputs[5] = {m.router, m.gate, m.up, m.shared_gate, m.shared_up};
     const int logits = pn_emit_buffer(b, "router", d->n_experts), value = pn_emit_buffer(b, "value", d->n_embd);
-    add_output(emit_matmul(b, il, pn_emit_prep(b, norm, formats_of(inputs, 5))), m.router, NULL, false, logits, 0);
+    pn_emit_output(pn_emit_matmul(b, il, pn_emit_prep(b, norm, pn_formats_of(inputs, 5))), m.router, NULL, false, logits, 0);
     pn_step *s = pn_emit(b, &pn_step_route, il);
     if (!s) return;
     s->u.route = (pn_route){.buffer = logits, .n_experts = d->n_experts, .n_used = d->n_used, .bias = m.bias, .how = d->routing};
@@ -211,7 +212,7 @@ static void emit_mixture(pn_builder *b, int32_t il, const float *norm)
     if (m.shared_up) emit_gated(b, il, m.shared_gate, m.shared_up, NULL, NULL, same);
     emit_experts(b, il, &m);
     if (m.shared_down) {
-        add_output(emit_matmul(b, il, hidden_prep(b, m.shared_down)), m.shared_down, NULL, false, value, 0);
+        pn_emit_output(pn_emit_matmul(b, il, hidden_prep(b, m.shared_down)), m.shared_down, NULL, false, value, 0);
         b->pending.shared = value;
     }
     if (d->post_ffn_norm) b->pending.post_norm = pn_bind_vector(b, il, d->post_ffn_norm, d->n_embd, true);
@@ -266,12 +267,12 @@ void pn_emit_head(pn_builder *b)
     const int64_t rows = head_rows(b);
     const bool own = !b->d.tied_always && pn_has_tensor(b, -1, "output.weight");
     const pn_weight *w = pn_bind(b, -1, own ? "output.weight" : "token_embd.weight", b->d.n_embd, rows, true);
-    const float *norm = pn_bind_vector(b, -1, "output_norm.weight", b->d.n_embd, true), *bias = pn_bind_vector(b, -1, "output.bias", rows, false);
+    const float *norm = pn_bind_vector(b, -1, b->d.output_norm, b->d.n_embd, true), *bias = pn_bind_vector(b, -1, "output.bias", rows, false);
     plan->logits = pn_emit_buffer(b, "logits", rows);
     plan->n_logits = rows;
     plan->n_embd = b->d.n_embd;
-    s = emit_matmul(b, -1, pn_emit_prep(b, norm, formats_of(&w, 1)));
-    add_output(s, w, bias, false, plan->logits, 0);
+    s = pn_emit_matmul(b, -1, pn_emit_prep(b, norm, pn_formats_of(&w, 1)));
+    pn_emit_output(s, w, bias, false, plan->logits, 0);
     if (!s) return;
     s->u.matmul.scale = b->d.logit_scale;
     s->u.matmul.softcap = b->d.final_softcap;

@@ -178,7 +178,7 @@ void pn_describe_decoder(pn_builder *b)
 {
     pn_decoder *d = &b->d;
     *d = (pn_decoder){.q_scale = 1.0f, .residual_scale = 1.0f, .embedding_scale = 1.0f, .logit_scale = 1.0f, .gate = PN_GATE_SILU, .attn_norm = "attn_norm.weight",
-                      .ffn_norm = "ffn_norm.weight"};
+                      .ffn_norm = "ffn_norm.weight", .output_norm = "output_norm.weight"};
     d->n_ctx_train = (int32_t)pn_meta_int(b, "context_length", PN_REQUIRED, 1, INT32_MAX);
     d->n_embd = (int32_t)pn_meta_int(b, "embedding_length", PN_REQUIRED, 1, 1 << 20);
     d->n_blocks = (int32_t)pn_meta_int(b, "block_count", PN_REQUIRED, 1, PN_MAX_LAYERS);
