@@ -13,7 +13,7 @@ import pytest
 
 import drive
 
-N_ENGINE = int(os.environ.get("PINCH_MUTANTS", "2000"))
+N_ENGINE = int(os.environ.get("PINCH_MUTANTS", "10000"))
 N_COMMAND = N_ENGINE // 20
 SHARES = 8          # test functions that split the mutants, so that two cores share them
 MOST_MS = 1000      # processor time of one mutant, sanitizers included
