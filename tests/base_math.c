@@ -20,6 +20,8 @@ static double ulp_error(long double got, long double want, int digits, int lowes
 }
 
 static long double silu_l(long double x) { return x / (1 + expl(-x)); }
+static long double sigmoid_l(long double x) { return 1 / (1 + expl(-x)); }
+static long double softplus_l(long double x) { return x > 20 ? x + expl(-x) : log1pl(expl(x)); }
 static long double gelu_l(long double x) { return x / (1 + expl(-2 * 0.79788456080286535587989211986876373695L * x * (1 + 0.044715L * x * x))); }
 
 typedef struct float_case {
@@ -35,6 +37,8 @@ static const float_case float_cases[] = {
     {"expf, denormal results", pn_expf, expl, -104.0f, -87.3f, 1.0},
     {"tanhf", pn_tanhf, tanhl, -20.0f, 20.0f, 2.6},
     {"silu", pn_silu, silu_l, -87.0f, FLT_MAX, 2.5},
+    {"sigmoid", pn_sigmoid, sigmoid_l, -87.0f, FLT_MAX, 2.5},
+    {"softplus", pn_softplus, softplus_l, -87.0f, FLT_MAX, 0.502},
     {"gelu", pn_gelu, gelu_l, -1.0f, FLT_MAX, 3.0},
     {"logf", pn_logf, logl, FLT_TRUE_MIN, FLT_MAX, 0.501},
     {"sinf", pn_sinf, sinl, -0x1p30f, 0x1p30f, 0.501},
@@ -135,7 +139,7 @@ static void extremes(void)
         const float got = points[i].fn(points[i].x);
         CHECK("an extreme value", pn_float_bits(got) == pn_float_bits(points[i].want), "%s: %a, want %a", points[i].what, (double)got, (double)points[i].want);
     }
-    float (*const all[])(float) = {pn_expf, pn_logf, pn_sinf, pn_cosf, pn_tanhf, pn_silu, pn_gelu};
+    float (*const all[])(float) = {pn_expf, pn_logf, pn_sinf, pn_cosf, pn_tanhf, pn_silu, pn_sigmoid, pn_softplus, pn_gelu};
     for (size_t i = 0; i < PN_COUNT(all); i++) CHECK("NaN gives NaN", isnan(all[i](nan)) && isnan(all[i](-nan)), "function %zu", i);
     CHECK("log of what is below 0 is NaN", isnan(pn_logf(-1.0f)) && isnan(pn_log(-tiny)) && isnan(pn_logf(-inf)), "%d", 0);
     CHECK("sin and cos beyond their range are NaN", isnan(pn_sinf(0x1.000002p30f)) && isnan(pn_cosf(-inf)), "%d", 0);

@@ -133,6 +133,14 @@ double pn_log(double x)
 /* All of these: 0.501 ulp. */
 float pn_logf(float x) { return (float)pn_log((double)x); }
 
+/* log(1 + e) is e - e^2/2 as long as e^3 does not show */
+float pn_softplus(float x)
+{
+    if (x > 20.0f) return x;
+    const double e = pn_exp((double)x);
+    return (float)(e < 0x1p-20 ? e - 0.5 * e * e : pn_log(1.0 + e));
+}
+
 float pn_powf(float x, float y) { return (float)pn_exp((double)y * pn_log((double)x)); }
 
 /* pi/2 in three parts, 23 + 23 + 53 bits: n * the first two is exact for |n| < 2^30. */

@@ -27,6 +27,8 @@
  *
  * silu(x) = x / (1 + expf(-x))                           expf overflows for x < -88.73: -0 there; -inf gives NaN
  *
+ * sigmoid(x) = 1 / (1 + expf(-x))
+ *
  * gelu(x), the tanh form: 0.5*x*(1 + tanh(u)) = x / (1 + exp(-2u)), which cancels nowhere
  *   w  = x * x
  *   k  = fma(w, PN_GELU_CUBE, PN_GELU_LINEAR)           both constants carry the factor -2*sqrt(2/pi)

@@ -93,6 +93,15 @@ typedef struct pn_conv_rows {
     bool silu;
 } pn_conv_rows;
 
+/* A token of one head of a delta rule, as the operation of that name takes it. */
+typedef struct pn_delta_token {
+    const float *keys; /* [4][d_k]: key times decay, query times decay, key, decay */
+    const float *v;    /* [d_v] */
+    float *out;        /* [d_v] */
+    float key_query;   /* key . query */
+    float beta, scale; /* of what is written to the state, of out */
+} pn_delta_token;
+
 /* ---- vector operations: one table per instruction set, all bit-equal to scalar; ops.def says what each does --------------- */
 
 typedef struct pn_ops {

@@ -25,6 +25,7 @@ typedef float (*call_fn)(const pn_ops *ops, const operands *w);
 static float call_quantise_32(const pn_ops *ops, const operands *w) { return ops->quantise_32((pn_act32 *)(void *)w->y, w->a, w->n), 0.0f; }
 static float call_quantise_256(const pn_ops *ops, const operands *w) { return ops->quantise_256((pn_act256 *)(void *)w->y, w->a, w->n), 0.0f; }
 static float call_sum_squares(const pn_ops *ops, const operands *w) { return ops->sum_squares(w->a, w->n); }
+static float call_dot(const pn_ops *ops, const operands *w) { return ops->dot(w->a, w->b, w->n); }
 static float call_norm(const pn_ops *ops, const operands *w) { return ops->norm_scale(w->y, w->y, w->scalar, w->a, w->n), 0.0f; }
 static float call_norm_plain(const pn_ops *ops, const operands *w) { return ops->norm_scale(w->y, w->a, w->scalar, NULL, w->n), 0.0f; }
 static float call_add(const pn_ops *ops, const operands *w) { return ops->add(w->y, w->a, w->n), 0.0f; }
@@ -33,6 +34,8 @@ static float call_add_scaled(const pn_ops *ops, const operands *w) { return ops-
 static float call_mul(const pn_ops *ops, const operands *w) { return ops->mul(w->y, w->a, w->n), 0.0f; }
 static float call_silu(const pn_ops *ops, const operands *w) { return ops->silu_mul(w->y, w->a, NULL, w->n), 0.0f; }
 static float call_silu_mul(const pn_ops *ops, const operands *w) { return ops->silu_mul(w->y, w->y, w->a, w->n), 0.0f; }
+static float call_sigmoid(const pn_ops *ops, const operands *w) { return ops->sigmoid_mul(w->y, w->a, NULL, w->n), 0.0f; }
+static float call_sigmoid_mul(const pn_ops *ops, const operands *w) { return ops->sigmoid_mul(w->y, w->a, w->y, w->n), 0.0f; }
 static float call_gelu(const pn_ops *ops, const operands *w) { return ops->gelu_mul(w->y, w->a, NULL, w->n), 0.0f; }
 static float call_gelu_mul(const pn_ops *ops, const operands *w) { return ops->gelu_mul(w->y, w->a, w->y, w->n), 0.0f; }
 static float call_relu2(const pn_ops *ops, const operands *w) { return ops->relu2_mul(w->y, w->y, NULL, w->n), 0.0f; }
@@ -58,6 +61,7 @@ static const struct row_op {
     {"quantise_32", call_quantise_32, 32, sizeof(pn_act32), Y_BYTES},
     {"quantise_256", call_quantise_256, 256, sizeof(pn_act256), Y_BYTES},
     {"sum_squares", call_sum_squares, 1, 0, Y_FLOATS},
+    {"dot", call_dot, 1, 0, Y_FLOATS},
     {"norm_scale", call_norm, 1, 4, Y_FLOATS},
     {"norm_scale_plain", call_norm_plain, 1, 4, Y_FLOATS},
     {"add", call_add, 1, 4, Y_FLOATS},
@@ -66,6 +70,8 @@ static const struct row_op {
     {"mul", call_mul, 1, 4, Y_FLOATS},
     {"silu", call_silu, 1, 4, Y_FLOATS},
     {"silu_mul", call_silu_mul, 1, 4, Y_FLOATS},
+    {"sigmoid", call_sigmoid, 1, 4, Y_FLOATS},
+    {"sigmoid_mul", call_sigmoid_mul, 1, 4, Y_FLOATS},
     {"gelu", call_gelu, 1, 4, Y_FLOATS},
     {"gelu_mul", call_gelu_mul, 1, 4, Y_FLOATS},
     {"relu2", call_relu2, 1, 4, Y_FLOATS},
@@ -361,6 +367,65 @@ static void prove_conv(pn_proof *proof, bench *b)
     conv_case(proof, b, &measured);
 }
 
+/* ---- delta rule ---- */
+
+enum { delta_tokens = 3 };
+
+typedef struct delta_case {
+    float *state;
+    const pn_delta_token *tokens;
+    int64_t n_tokens;
+    int d_k, d_v;
+} delta_case;
+
+static float call_delta(const pn_ops *ops, const operands *w)
+{
+    const delta_case *c = w->a;
+    ops->delta_rule(c->state, c->tokens, c->n_tokens, c->d_k, c->d_v);
+    return 0;
+}
+
+/* The results of all tokens, then the state, lie in one guarded place; keys and values each in another. */
+static void prove_delta_case(pn_proof *proof, bench *b, int d_k, int d_v, int n_tokens, int fill, bool measured)
+{
+    const size_t n_state = (size_t)d_k * pn_round_up((uint64_t)d_v, 16), n_out = (size_t)(delta_tokens * d_v), bytes = (n_out + n_state) * sizeof(float);
+    const int64_t n_keys = 4 * d_k * delta_tokens, n_v = d_v * delta_tokens;
+    float *got = pn_guarded_place(&b->got, bytes, 4), *wanted = pn_guarded_place(&b->wanted, bytes, 4);
+    float *keys = pn_guarded_place(&b->a, (size_t)n_keys * sizeof(float), 4), *v = pn_guarded_place(&b->b, (size_t)n_v * sizeof(float), 4);
+    pn_fill_floats(wanted, (int64_t)(n_out + n_state), fill, &b->random);
+    pn_fill_floats(keys, n_keys, fill, &b->random);
+    pn_fill_floats(v, n_v, fill, &b->random);
+    memcpy(got, wanted, bytes);
+    pn_delta_token tokens[2][delta_tokens];
+    delta_case c[2];
+    for (int i = 0; i < 2; i++) {
+        float *y = i ? wanted : got;
+        for (int t = 0; t < delta_tokens; t++)
+            tokens[i][t] = (pn_delta_token){keys + 4 * d_k * t, v + d_v * t, y + d_v * t, 0.3f + (float)t, 0.7f, 0.125f};
+        c[i] = (delta_case){y + n_out, tokens[i], n_tokens, d_k, d_v};
+        const operands w = {.a = &c[i]};
+        call_delta(i ? b->scalar : b->ops, &w);
+    }
+    char what[120];
+    snprintf(what, sizeof what, "%d x %d, %d tokens, %s", d_k, d_v, n_tokens, pn_float_fill_name(fill));
+    judge(proof, b, Y_FLOATS, got, wanted, bytes, 0, 0, what);
+    if (!measured) return;
+    memset(keys, 0, (size_t)n_keys * sizeof(float)); /* the state becomes 0 and stays so: no infinities arise */
+    const operands w = {.a = &c[0]};
+    measure(proof, b, call_delta, &w, (double)d_k * d_v * n_tokens);
+}
+
+static void prove_delta(pn_proof *proof, bench *b)
+{
+    static const int widths[] = {1, 3, 4, 8, 15, 16, 17, 32, 33, 48, 64, 80, 96, 128};
+    for (size_t i = 0; i < PN_COUNT(widths); i++)
+        for (size_t j = 0; j < PN_COUNT(widths); j++)
+            for (int n = 0; n <= delta_tokens; n++)
+                for (int fill = 0; fill < (b->options->thorough ? pn_n_float_fills : 1); fill++)
+                    prove_delta_case(proof, b, widths[i], widths[j], n, (fill + n + (int)(i + j)) % pn_n_float_fills, false);
+    prove_delta_case(proof, b, 128, 128, 1, 0, true);
+}
+
 /* ---- exact product ---- */
 
 enum { exact_columns = 5, exact_rows = 35 };
@@ -439,6 +504,11 @@ static void prove_conv_entry(pn_proof *proof, bench *b, const void *op)
     (void)op;
     prove_conv(proof, b);
 }
+static void prove_delta_entry(pn_proof *proof, bench *b, const void *op)
+{
+    (void)op;
+    prove_delta(proof, b);
+}
 static void prove_exact_entry(pn_proof *proof, bench *b, const void *op)
 {
     (void)op;
@@ -467,6 +537,7 @@ pinch_status pn_prove_ops(const pn_prove_options *options, const pn_ops *ops, co
     for (size_t i = 0; i < PN_COUNT(row_ops) && go_on; i++) go_on = prove_member(&b, row_ops[i].name, prove_row_entry, &row_ops[i]);
     for (size_t i = 0; i < PN_COUNT(attention_ops) && go_on; i++) go_on = prove_member(&b, attention_ops[i].name, prove_attention_entry, &attention_ops[i]);
     if (go_on) go_on = prove_member(&b, "conv", prove_conv_entry, NULL);
+    if (go_on) go_on = prove_member(&b, "delta_rule", prove_delta_entry, NULL);
     if (go_on) go_on = prove_member(&b, "exact", prove_exact_entry, NULL);
     bench_close(&b);
     return go_on ? PINCH_OK : PINCH_ABORTED;

@@ -46,6 +46,8 @@ static inline float32x4_t neon_tanh(float32x4_t x)
 
 static inline float32x4_t neon_silu(float32x4_t x) { return vdivq_f32(x, vaddq_f32(vdupq_n_f32(1), neon_exp(vnegq_f32(x)))); }
 
+static inline float32x4_t neon_sigmoid(float32x4_t x) { return vdivq_f32(vdupq_n_f32(1), vaddq_f32(vdupq_n_f32(1), neon_exp(vnegq_f32(x)))); }
+
 static inline float32x4_t neon_gelu(float32x4_t x)
 {
     const float32x4_t k = vfmaq_f32(vdupq_n_f32(PN_GELU_LINEAR), vmulq_f32(x, x), vdupq_n_f32(PN_GELU_CUBE));

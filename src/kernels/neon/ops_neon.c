@@ -50,6 +50,8 @@ static inline float32x4_t sum_scaled(float32x4_t a, float32x4_t b, float32x4_t s
 static inline float32x4_t product(float32x4_t a, float32x4_t b, float32x4_t s) { return (void)s, vmulq_f32(a, b); }
 static inline float32x4_t silu(float32x4_t a, float32x4_t b, float32x4_t s) { return (void)b, (void)s, neon_silu(a); }
 static inline float32x4_t silu_times(float32x4_t a, float32x4_t b, float32x4_t s) { return (void)s, vmulq_f32(neon_silu(a), b); }
+static inline float32x4_t sigmoid(float32x4_t a, float32x4_t b, float32x4_t s) { return (void)b, (void)s, neon_sigmoid(a); }
+static inline float32x4_t sigmoid_times(float32x4_t a, float32x4_t b, float32x4_t s) { return (void)s, vmulq_f32(neon_sigmoid(a), b); }
 static inline float32x4_t gelu(float32x4_t a, float32x4_t b, float32x4_t s) { return (void)b, (void)s, neon_gelu(a); }
 static inline float32x4_t gelu_times(float32x4_t a, float32x4_t b, float32x4_t s) { return (void)s, vmulq_f32(neon_gelu(a), b); }
 static inline float32x4_t relu2(float32x4_t a, float32x4_t b, float32x4_t s)
@@ -76,6 +78,12 @@ void pn_neon_silu_mul(float *y, const float *g, const float *u, int64_t n)
 {
     if (u) map(y, g, u, 0, n, silu_times);
     else map(y, g, g, 0, n, silu);
+}
+
+void pn_neon_sigmoid_mul(float *y, const float *g, const float *u, int64_t n)
+{
+    if (u) map(y, g, u, 0, n, sigmoid_times);
+    else map(y, g, g, 0, n, sigmoid);
 }
 
 void pn_neon_gelu_mul(float *y, const float *g, const float *u, int64_t n)
@@ -120,6 +128,19 @@ float pn_neon_sum_squares(const float *x, int64_t n)
         const float32x4_t v = load_part(x + i, pn_min64(n - i, 4));
         l.v[j] = vfmaq_f32(l.v[j], v, v);
     }
+    return sum_lanes(&l);
+}
+
+float pn_neon_dot(const float *x, const float *y, int64_t n)
+{
+    lanes l = {{vdupq_n_f32(0), vdupq_n_f32(0), vdupq_n_f32(0), vdupq_n_f32(0)}};
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        for (int j = 0; j < 4; j++) l.v[j] = vfmaq_f32(l.v[j], vld1q_f32(x + i + 4 * j), vld1q_f32(y + i + 4 * j));
+    float rest[16]; /* a lane that takes no further element may hold -0, which +0 would change */
+    for (int j = 0; j < 4; j++) vst1q_f32(rest + 4 * j, l.v[j]);
+    for (int j = 0; i + j < n; j++) rest[j] = fmaf(x[i + j], y[i + j], rest[j]);
+    for (int j = 0; j < 4; j++) l.v[j] = vld1q_f32(rest + 4 * j);
     return sum_lanes(&l);
 }
 

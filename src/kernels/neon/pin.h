@@ -33,6 +33,7 @@
 #define V_LDR(d, p, off) PIN_LOAD("ldr %q0, [%1, %2]", d, p, off)
 #define V_LDR_D(d, p, off) PIN_LOAD("ldr %d0, [%1, %2]", d, p, off)
 #define V_LDR_S(d, p, off) PIN_LOAD("ldr %s0, [%1, %2]", d, p, off)
+#define V_STR(s, p, off) __asm__ volatile("str %q0, [%1, %2]" : : "w"(s), "r"(p), "i"(off) : "memory")
 #define V_ADVANCE(p, n) __asm__ volatile("add %0, %0, %1" : "+r"(p) : "i"(n)) /* a pointer; gcc would add just before each use */
 #define V_ZERO(d) __asm__ volatile("movi %d0, #0" : "=w"(d))
 #define V_AND(d, a, b) PIN_2("and %0.16b, %1.16b, %2.16b", d, a, b)
@@ -87,6 +88,7 @@
 #define V_LDR(d, p, off) PIN_TO(d, vld1q_u8((const uint8_t *)(p) + (off)))
 #define V_LDR_D(d, p, off) PIN_TO(d, vcombine_u8(vld1_u8((const uint8_t *)(p) + (off)), vdup_n_u8(0)))
 #define V_LDR_S(d, p, off) PIN_TO(d, vld1q_lane_u32((const uint32_t *)(const void *)((const uint8_t *)(p) + (off)), vdupq_n_u32(0), 0))
+#define V_STR(s, p, off) vst1q_u8((uint8_t *)(p) + (off), (uint8x16_t)(s))
 #define V_ADVANCE(p, n) ((p) += (n))
 #define V_ZERO(d) PIN_TO(d, vdupq_n_u8(0))
 #define V_AND(d, a, b) PIN_TO(d, vandq_u8((uint8x16_t)(a), (uint8x16_t)(b)))

@@ -86,6 +86,13 @@ static float sum_squares(const float *x, int64_t n)
     return sum_lanes(lane);
 }
 
+static float dot(const float *x, const float *y, int64_t n)
+{
+    float lane[n_lanes] = {0};
+    for (int64_t i = 0; i < n; i++) lane[i % n_lanes] = fmaf(x[i], y[i], lane[i % n_lanes]);
+    return sum_lanes(lane);
+}
+
 static void norm_scale(float *y, const float *x, float scale, const float *w, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) y[i] = w ? x[i] * scale * w[i] : x[i] * scale;
@@ -114,6 +121,11 @@ static void mul(float *y, const float *x, int64_t n)
 static void silu_mul(float *y, const float *g, const float *u, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) y[i] = u ? pn_silu(g[i]) * u[i] : pn_silu(g[i]);
+}
+
+static void sigmoid_mul(float *y, const float *g, const float *u, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = u ? pn_sigmoid(g[i]) * u[i] : pn_sigmoid(g[i]);
 }
 
 static void gelu_mul(float *y, const float *g, const float *u, int64_t n)
@@ -261,6 +273,33 @@ static void conv(const pn_conv_rows *c)
 {
     for (int64_t row = 0; row < c->n_rows; row++)
         for (int64_t i = 0; i < c->n; i++) c->y[row * c->y_stride + i] = conv_one(c, row, i);
+}
+
+/* ---- delta rule ---- */
+
+/* One value channel of one token; `s` are its d_k values of the state, 16 floats apart. */
+static float delta_channel(float *s, const pn_delta_token *t, float v, int d_k)
+{
+    const float *decayed_key = t->keys, *decayed_query = t->keys + d_k, *key = t->keys + 2 * d_k, *decay = t->keys + 3 * d_k;
+    float p = 0, r = 0;
+    for (int i = 0; i < d_k; i++) {
+        p = fmaf(s[i * 16], decayed_key[i], p);
+        r = fmaf(s[i * 16], decayed_query[i], r);
+    }
+    const float delta = (v - p) * t->beta;
+    for (int i = 0; i < d_k; i++) s[i * 16] = fmaf(key[i], delta, s[i * 16] * decay[i]);
+    return fmaf(t->key_query, delta, r) * t->scale;
+}
+
+static void delta_rule(float *state, const pn_delta_token *tokens, int64_t n_tokens, int d_k, int d_v)
+{
+    const int padded = (d_v + 15) / 16 * 16;
+    for (int64_t t = 0; t < n_tokens; t++)
+        for (int j = 0; j < padded; j++) {
+            float *s = state + (int64_t)(j / 16) * d_k * 16 + j % 16;
+            const float o = delta_channel(s, &tokens[t], j < d_v ? tokens[t].v[j] : 0.0f, d_k);
+            if (j < d_v) tokens[t].out[j] = o;
+        }
 }
 
 /* ---- exact path ---- */

@@ -11,7 +11,7 @@ typedef struct lanes_part {
     __m256i low, high; /* all bits of the lanes that belong */
 } lanes_part;
 
-enum { n_wide = 1 }; /* vectors of a tile of attention beside 6 queries: 12 sums in registers */
+enum { n_wide = 1 /* vectors of a tile of attention beside 6 queries: 12 sums in registers */, n_strips = 2 /* of a delta rule */ };
 
 PN_INLINE lanes_part l_first(int64_t n)
 {

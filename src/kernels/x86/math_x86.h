@@ -36,6 +36,8 @@ PN_INLINE lanes l_tanh(lanes x)
 
 PN_INLINE lanes l_silu(lanes x) { return l_div(x, l_add(l_set(1), l_exp(l_negate(x)))); }
 
+PN_INLINE lanes l_sigmoid(lanes x) { return l_div(l_set(1), l_add(l_set(1), l_exp(l_negate(x)))); }
+
 PN_INLINE lanes l_gelu(lanes x)
 {
     const lanes k = l_fma(l_mul(x, x), l_set(PN_GELU_CUBE), l_set(PN_GELU_LINEAR));

@@ -5,6 +5,7 @@
 
 #include "kernels/x86/attention_x86.h"
 #include "kernels/x86/recurrent_x86.h"
+#include "kernels/x86/delta_x86.h"
 
 const pn_ops pn_ops_avx512vnni = {
     .isa = "avx512vnni",

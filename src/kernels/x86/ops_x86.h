@@ -45,6 +45,7 @@ static void norm_scale(float *y, const float *x, float s, const float *w, int64_
         else map(y, g, NULL, l_set(0), n, f_##name);                                                    \
     }
 GATE(silu)
+GATE(sigmoid)
 GATE(gelu)
 GATE(relu2)
 
@@ -99,6 +100,16 @@ static float sum_squares(const float *x, int64_t n)
     for (; i + 16 <= n; i += 16) lane = l_fma(l_load(x + i), l_load(x + i), lane);
     const lanes rest = l_load_part(x + i, l_first(n - i)); /* missing ones are +0, which changes no sum of squares */
     return sum_lanes(l_fma(rest, rest, lane));
+}
+
+static float dot(const float *x, const float *y, int64_t n)
+{
+    lanes lane = l_set(0);
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) lane = l_fma(l_load(x + i), l_load(y + i), lane);
+    const lanes_part m = l_first(n - i); /* a lane that takes no further element may hold -0, which +0 would change */
+    if (i < n) lane = l_select(m, l_fma(l_load_part(x + i, m), l_load_part(y + i, m), lane), lane);
+    return sum_lanes(lane);
 }
 
 /* The scalar form keeps the first of several equal values, which shows where that is a zero: +0 and -0 are equal. */
