@@ -1,8 +1,8 @@
 /* kernels/x86/act256_x86.h - mat-mul of weights in blocks of 256 with integer sub-block scales and activations in pn_act256.
  *
  * A template: the file of a format includes it after words, layout and dots; the layout defines SUB (weights per sub-block scale), CODE_BITS, HAS_MIN (dmin and
- * minimums per 32; else codes carry half their range too much), sub_scale(body, j) as int32, sub_codes(body, j, g), code vector g of sub-block j, and
- * minimum_pairs(body, j). Order of sums: kernels.h.
+ * minimums per 32; else codes carry half their range too much), sub_scale(body, four, i) as int32, sub_codes(body, four, i, g), code vector g of
+ * sub-block 4*four + i, and minimum_pairs(body, j). Loops run over fours of sub-blocks: small code, and shifts that are constants. Order of sums: kernels.h.
  * Panel of a row group: per block N_SUB x [SUB / 4 vectors of codes | scales], then d as float and with HAS_MIN dmin and 4 vectors of
  * minimums. It makes all formats one loop that is short enough for the sums to stay in registers. */
 #define N_SUB (256 / SUB)
@@ -39,11 +39,15 @@ PN_INLINE void tile(int n, const uint8_t *group, int64_t k, const columns *cols,
         hide(starts);
 #endif
         PN_UNROLL for (int c = 0; c < n; c++) total[c] = v_zero();
-        PN_UNROLL for (int j = 0; j < N_SUB; j++)
+        PN_NO_UNROLL for (int four = 0; four < N_SUB / 4; four++)
         {
-            vec w[SUB / 4];
-            PN_UNROLL for (int g = 0; g < SUB / 4; g++) w[g] = sub_codes(body, j, g);
-            sub_dots(n, w, scale_word(sub_scale(body, j)), cols->x, at + (size_t)j * SUB, (const int32_t(*)[16])starts, j, total);
+            PN_UNROLL for (int i = 0; i < 4; i++)
+            {
+                const int j = four * 4 + i;
+                vec w[SUB / 4];
+                PN_UNROLL for (int g = 0; g < SUB / 4; g++) w[g] = sub_codes(body, four, i, g);
+                sub_dots(n, w, scale_word(sub_scale(body, four, i)), cols->x, at + (size_t)j * SUB, (const int32_t(*)[16])starts, j, total);
+            }
         }
 #if HAS_MIN
         PN_UNROLL for (int j = 0; j < 4; j++) minimums[j] = minimum_pairs(body, j);
@@ -59,12 +63,15 @@ static const uint8_t *make_panel(uint8_t *scratch, const uint8_t *group, int64_t
     uint8_t *panel = scratch;
     for (int64_t b = 0; b < k / 256; b++) {
         const uint8_t *head = group + head_at(b), *body = group + body_at(b);
-        PN_UNROLL for (int j = 0; j < N_SUB; j++, panel += SUB_BYTES)
+        PN_NO_UNROLL for (int four = 0; four < N_SUB / 4; four++)
         {
-            vec w[SUB / 4];
-            PN_UNROLL for (int g = 0; g < SUB / 4; g++) w[g] = sub_codes(body, j, g);
-            store_vectors(panel, w, SUB / 4);
-            v_store(panel + SUB / 4 * VECTOR_BYTES, scale_word(sub_scale(body, j)));
+            PN_UNROLL for (int i = 0; i < 4; i++, panel += SUB_BYTES)
+            {
+                vec w[SUB / 4];
+                PN_UNROLL for (int g = 0; g < SUB / 4; g++) w[g] = sub_codes(body, four, i, g);
+                store_vectors(panel, w, SUB / 4);
+                v_store(panel + SUB / 4 * VECTOR_BYTES, scale_word(sub_scale(body, four, i)));
+            }
         }
         f_store(panel, f_load_halves(head));
 #if HAS_MIN
