@@ -54,6 +54,7 @@ typedef struct pn_prep {
     int64_t width;           /* floats */
     pn_update update;        /* only for the stream */
     const float *norm;       /* [width] RMSNorm weight; NULL: none */
+    int32_t groups;          /* equal parts of the row that are normed each by itself; 0: the whole row */
     float eps;
     unsigned formats;        /* pn_act_bit of each format wanted */
     bool in_attention;       /* with many rows, attention has prepared it already */
@@ -147,10 +148,20 @@ typedef struct pn_conv {
     bool silu;
 } pn_conv;
 
+/* Mamba-2's selective scan (ops.def: ssm) on a row [z | x b c after their convolution | dt]: head h has x of `head` channels, b and c of its group, and its own
+ * dt; the result, times silu(z), takes the place of z. The state of a head is pn_ssm_floats(head, d_state) of the layer's recurrent floats from `state` on. */
+typedef struct pn_ssm {
+    int buffer;
+    int32_t layer;
+    int64_t state;
+    int32_t n_head, head, n_groups, d_state;
+    const float *dt_bias, *a, *skip; /* [n_head]; a is negative: the state decays by exp(a * softplus(dt + dt_bias)) */
+} pn_ssm;
+
 typedef struct pn_step pn_step;
 typedef struct pn_step_kind pn_step_kind;
 extern const pn_step_kind pn_step_begin, pn_step_matmul, pn_step_rope_kv, pn_step_attention, pn_step_route, pn_step_experts_up, pn_step_experts_round,
-    pn_step_experts_down, pn_step_settle, pn_step_conv;
+    pn_step_experts_down, pn_step_settle, pn_step_conv, pn_step_ssm;
 
 struct pn_step {
     const pn_step_kind *kind;
@@ -164,6 +175,7 @@ struct pn_step {
         pn_experts_up up;
         pn_experts_down down;
         pn_conv conv;
+        pn_ssm ssm;
         pn_prep settle;      /* applies the pending update, so that only the stream is alive afterwards */
     } u;
 };

@@ -50,7 +50,8 @@ void pn_prep_row(const pn_run *run, pn_lane *lane, const pn_prep *prep, int32_t 
         x = stream;
     }
     if (prep->norm) {
-        pn_rms_norm(ops, lane->work, x, prep->norm, prep->eps, prep->width);
+        const int64_t part = prep->groups ? prep->width / prep->groups : prep->width;
+        for (int64_t i = 0; i < prep->width; i += part) pn_rms_norm(ops, lane->work + i, x + i, prep->norm + i, prep->eps, part);
         x = lane->work;
     }
     if (prep->formats & pn_act_bit(PN_ACT_F32)) memcpy(pn_act_row(run, lane, PN_ACT_F32, row), x, (size_t)prep->width * sizeof *x);

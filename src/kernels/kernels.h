@@ -102,6 +102,21 @@ typedef struct pn_delta_token {
     float beta, scale; /* of what is written to the state, of out */
 } pn_delta_token;
 
+/* A selective scan of one head over rows that follow one another in one sequence. y may be x. */
+#define PN_STRIP 16 /* channels of a strip of the state */
+typedef struct pn_ssm_rows {
+    float *y;
+    const float *x;           /* [n] channels */
+    const float *b, *c;       /* [d_state]: what comes in, what goes out */
+    int64_t stride;           /* floats from one row to the next, of y, x, b and c */
+    const float *decay, *step;/* [n_rows] */
+    float skip;
+    float *state;             /* pn_ssm_floats; updated */
+    int64_t n_rows;
+    int n, d_state;
+} pn_ssm_rows;
+static inline int64_t pn_ssm_floats(int64_t n, int64_t d_state) { return (n + PN_STRIP - 1) / PN_STRIP * PN_STRIP * d_state; }
+
 /* ---- vector operations: one table per instruction set, all bit-equal to scalar; ops.def says what each does --------------- */
 
 typedef struct pn_ops {

@@ -426,6 +426,62 @@ static void prove_delta(pn_proof *proof, bench *b)
     prove_delta_case(proof, b, 128, 128, 1, 0, true);
 }
 
+/* ---- selective scan ---- */
+
+static float call_ssm(const pn_ops *ops, const operands *w)
+{
+    ops->ssm(w->a);
+    return 0;
+}
+
+typedef struct ssm_shape {
+    int n, d_state;
+    int64_t n_rows;
+    bool in_place;
+    int fill;
+    bool timed;
+} ssm_shape;
+
+/* The state, then y (or rows of x, b, c) lie in one guarded place. */
+static void ssm_case(pn_proof *proof, bench *b, const ssm_shape *s)
+{
+    const int64_t stride = s->n + 2 * s->d_state + s->fill % 3, n_state = pn_ssm_floats(s->n, s->d_state), n_x = (s->n_rows - 1) * stride + s->n + 2 * s->d_state;
+    const int64_t n_y = s->in_place ? n_x : (s->n_rows - 1) * stride + s->n;
+    const size_t bytes = (size_t)(n_state + n_y) * sizeof(float);
+    float *got = pn_guarded_place(&b->got, bytes, 4), *wanted = pn_guarded_place(&b->wanted, bytes, 4), *x = pn_guarded_place(&b->a, (size_t)n_x * sizeof(float), 4);
+    float *steps = pn_guarded_place(&b->b, (size_t)(2 * s->n_rows + 1) * sizeof(float), 4);
+    pn_fill_floats(x, n_x, s->fill, &b->random);
+    pn_fill_floats(steps, 2 * s->n_rows + 1, s->fill, &b->random);
+    pn_fill_floats(wanted, n_state + n_y, s->fill, &b->random);
+    memcpy(got, wanted, bytes);
+    pn_ssm_rows rows[2];
+    for (int i = 0; i < 2; i++) {
+        float *state = i ? wanted : got;
+        const float *from = s->in_place ? state + n_state : x;
+        rows[i] = (pn_ssm_rows){.y = state + n_state, .x = from, .b = from + s->n, .c = from + s->n + s->d_state, .stride = stride, .decay = steps, .step = steps + s->n_rows,
+                                .skip = steps[2 * s->n_rows], .state = state, .n_rows = s->n_rows, .n = s->n, .d_state = s->d_state};
+        (i ? b->scalar : b->ops)->ssm(&rows[i]);
+    }
+    char what[120];
+    snprintf(what, sizeof what, "n = %d, state %d, %" PRId64 " rows%s, %s", s->n, s->d_state, s->n_rows, s->in_place ? " in place" : "", pn_float_fill_name(s->fill));
+    judge(proof, b, Y_FLOATS, got, wanted, bytes, 0, 0, what);
+    const operands w = {.a = &rows[0]};
+    if (s->timed) measure(proof, b, call_ssm, &w, (double)(s->n * s->d_state * s->n_rows));
+}
+
+static void prove_ssm(pn_proof *proof, bench *b)
+{
+    static const int states[] = {1, 2, 15, 16, 17, 64};
+    const int last = b->options->thorough ? 100 : 50;
+    for (int n = 1; n <= last; n++)
+        for (size_t i = 0; i < PN_COUNT(states); i++) {
+            const ssm_shape s = {n, states[i], 1 + (int64_t)((size_t)n + i) % 7, (n + (int)i / 2) % 2, (int)((size_t)n + i) % pn_n_float_fills, false};
+            ssm_case(proof, b, &s);
+        }
+    const ssm_shape measured = {64, 128, 64, false, 1, true};
+    ssm_case(proof, b, &measured);
+}
+
 /* ---- exact product ---- */
 
 enum { exact_columns = 5, exact_rows = 35 };
@@ -509,6 +565,11 @@ static void prove_delta_entry(pn_proof *proof, bench *b, const void *op)
     (void)op;
     prove_delta(proof, b);
 }
+static void prove_ssm_entry(pn_proof *proof, bench *b, const void *op)
+{
+    (void)op;
+    prove_ssm(proof, b);
+}
 static void prove_exact_entry(pn_proof *proof, bench *b, const void *op)
 {
     (void)op;
@@ -538,6 +599,7 @@ pinch_status pn_prove_ops(const pn_prove_options *options, const pn_ops *ops, co
     for (size_t i = 0; i < PN_COUNT(attention_ops) && go_on; i++) go_on = prove_member(&b, attention_ops[i].name, prove_attention_entry, &attention_ops[i]);
     if (go_on) go_on = prove_member(&b, "conv", prove_conv_entry, NULL);
     if (go_on) go_on = prove_member(&b, "delta_rule", prove_delta_entry, NULL);
+    if (go_on) go_on = prove_member(&b, "ssm", prove_ssm_entry, NULL);
     if (go_on) go_on = prove_member(&b, "exact", prove_exact_entry, NULL);
     bench_close(&b);
     return go_on ? PINCH_OK : PINCH_ABORTED;

@@ -23,6 +23,12 @@ typedef struct pn_layer {
     bool gated_heads;         /* attn_gate.weight: each head's result times the sigmoid of a row of it */
 } pn_layer;
 
+/* Mamba-2 mixers: inner channels in heads, whose groups share what goes into and comes out of the state. */
+typedef struct pn_mamba {
+    int32_t n_taps, inner, d_state, n_head, n_groups;
+    bool normed;              /* ssm_norm must be there */
+} pn_mamba;
+
 /* A decoder of pre- or post-normed attention and feed-forward blocks: variation is data. */
 typedef struct pn_decoder {
     pn_layer *layers;         /* [n_layers] */
@@ -47,6 +53,7 @@ typedef struct pn_decoder {
     int32_t n_dense;          /* leading layers without experts */
     pn_routing routing;
     int32_t n_taps;           /* of short convolutions */
+    pn_mamba mamba;
     /* ends */
     const char *output_norm;  /* tensor name */
     float embedding_scale;
@@ -90,6 +97,8 @@ void pn_need_experts(pn_builder *b);
 /* Experts of the families that say how they choose: `expert_gating_func` (absent or 0: `fallback`; 0: required), `expert_weights_norm` and `_scale`, leading dense layers,
  * `expert_feed_forward_length`, shared experts as wide as their tensor. */
 void pn_describe_routing(pn_builder *b, pn_gating fallback);
+/* Shapes of Mamba-2 mixers from ssm.*. */
+void pn_describe_mamba(pn_builder *b);
 /* Layers il with (il mod period) < period - 1 slide, all if period is 0; `attention.sliding_window_pattern` is another period, or an array of who slides. */
 void pn_describe_windows(pn_builder *b, int32_t window, int32_t period);
 /* A rotary table from rope.* keys: its index. */
@@ -139,6 +148,11 @@ void pn_emit_to_stream(pn_builder *b, int32_t layer, const pn_weight *w, const f
 void pn_emit_begin(pn_builder *b);
 void pn_emit_attention(pn_builder *b, int32_t layer);
 void pn_emit_short_conv(pn_builder *b, int32_t layer);
+void pn_emit_mamba(pn_builder *b, int32_t layer);
+/* Its parts, for layers that do something else beside it: the first matrix, and all that follows, with the result in `value`. */
+const pn_weight *pn_bind_mamba_in(pn_builder *b, int32_t layer);
+void pn_emit_mamba_in(pn_builder *b, int32_t layer, const pn_weight *in, pn_prep prep);
+void pn_emit_mamba_out(pn_builder *b, int32_t layer, int value);
 void pn_emit_feed_forward(pn_builder *b, int32_t layer);
 void pn_emit_head(pn_builder *b);
 /* All of it, layer by layer. */

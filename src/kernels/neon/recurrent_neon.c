@@ -1,4 +1,4 @@
-/* kernels/neon/recurrent_neon.c - convolutions of recurrent layers on four lanes. Meaning and order of sums: ops.def. */
+/* kernels/neon/recurrent_neon.c - convolutions and selective scans of recurrent layers on four lanes. Meaning and order of sums: ops.def. */
 #include "kernels/neon/ops_neon.h"
 
 #include "kernels/neon/math_neon.h"
@@ -83,5 +83,45 @@ void pn_neon_conv(const pn_conv_rows *c)
         else if (c->n_taps == 4) conv_lanes(c, i, 4); /* Mamba-2, DeltaNet */
         else if (c->n_taps == 7) conv_lanes(c, i, 7); /* LFM3 */
         else conv_any(c, i, 4);
+    }
+}
+
+enum { STRIP_VECTORS = PN_STRIP / 4, SCAN_ROWS = 2 };
+
+/* One strip over n_rows rows: each value of the state is loaded and stored once for all of the rows. */
+INLINE void ssm_strip(const pn_ssm_rows *s, int64_t strip, int64_t row, int n_rows)
+{
+    float32x4_t x[SCAN_ROWS][STRIP_VECTORS], y[SCAN_ROWS][STRIP_VECTORS];
+    float *state = s->state + strip * s->d_state * PN_STRIP;
+    for (int r = 0; r < n_rows; r++)
+        for (int j = 0; j < STRIP_VECTORS; j++) {
+            const int64_t at = strip * PN_STRIP + j * 4, left = pn_min64(pn_max64(s->n - at, 0), 4);
+            x[r][j] = vmulq_n_f32(some(s->x + (row + r) * s->stride + at, left), s->step[row + r]);
+            y[r][j] = vdupq_n_f32(0);
+        }
+    for (int i = 0; i < s->d_state; i++, state += PN_STRIP) {
+        for (int j = 0; j < STRIP_VECTORS; j++) {
+            float32x4_t v = vld1q_f32(state + j * 4);
+            for (int r = 0; r < n_rows; r++) {
+                const int64_t at = (row + r) * s->stride + i;
+                v = vfmaq_n_f32(vmulq_n_f32(v, s->decay[row + r]), x[r][j], s->b[at]);
+                y[r][j] = vfmaq_n_f32(y[r][j], v, s->c[at]);
+            }
+            vst1q_f32(state + j * 4, v);
+        }
+    }
+    for (int r = 0; r < n_rows; r++)
+        for (int j = 0; j < STRIP_VECTORS; j++) {
+            const int64_t at = strip * PN_STRIP + j * 4, left = pn_min64(pn_max64(s->n - at, 0), 4), from = (row + r) * s->stride + at;
+            put_some(s->y + from, left, vfmaq_n_f32(y[r][j], some(s->x + from, left), s->skip));
+        }
+}
+
+void pn_neon_ssm(const pn_ssm_rows *s)
+{
+    for (int64_t strip = 0; strip * PN_STRIP < s->n; strip++) {
+        int64_t row = 0;
+        for (; row + SCAN_ROWS <= s->n_rows; row += SCAN_ROWS) ssm_strip(s, strip, row, SCAN_ROWS);
+        for (; row < s->n_rows; row++) ssm_strip(s, strip, row, 1);
     }
 }

@@ -302,6 +302,26 @@ static void delta_rule(float *state, const pn_delta_token *tokens, int64_t n_tok
         }
 }
 
+static float ssm_one(const pn_ssm_rows *s, int64_t row, int j)
+{
+    const float *b = s->b + row * s->stride, *c = s->c + row * s->stride, x = j < s->n ? s->x[row * s->stride + j] : 0, v = x * s->step[row];
+    float *state = s->state + (int64_t)(j / PN_STRIP) * s->d_state * PN_STRIP + j % PN_STRIP, y = 0;
+    for (int i = 0; i < s->d_state; i++) {
+        state[i * PN_STRIP] = fmaf(b[i], v, state[i * PN_STRIP] * s->decay[row]);
+        y = fmaf(state[i * PN_STRIP], c[i], y);
+    }
+    return fmaf(x, s->skip, y);
+}
+
+static void ssm(const pn_ssm_rows *s)
+{
+    for (int64_t row = 0; row < s->n_rows; row++)
+        for (int j = 0; j < (s->n + PN_STRIP - 1) / PN_STRIP * PN_STRIP; j++) {
+            const float y = ssm_one(s, row, j);
+            if (j < s->n) s->y[row * s->stride + j] = y;
+        }
+}
+
 /* ---- exact path ---- */
 
 static void exact(const pn_exact_mm *e, int64_t row0, int64_t row1, void *scratch)

@@ -1,6 +1,6 @@
-/* kernels/x86/recurrent_x86.h - convolutions of recurrent layers. Meaning and order of sums: ops.def.
+/* kernels/x86/recurrent_x86.h - convolutions and selective scans of recurrent layers. Meaning and order of sums: ops.def.
  *
- * A template over the words of lanes_avx512.h or lanes_avx2.h, included after math_x86.h. 16 channels go over all
+ * A template over the words of lanes_avx512.h or lanes_avx2.h, included after math_x86.h. A convolution's 16 channels go over all
  * rows, with taps and tail in registers where their number is a constant. */
 
 PN_INLINE lanes some(const float *p, lanes_part m, bool whole) { return whole ? l_load(p) : l_load_part(p, m); }
@@ -70,4 +70,61 @@ static void conv(const pn_conv_rows *c)
         else if (c->n_taps == 7) conv_lanes(c, i, 7); /* LFM3 */
         else conv_any(c, i, m, true);
     }
+}
+
+/* Strips [strip, strip + n_together) over rows [row, row + n_rows): each value of the state is loaded and stored once for all of the rows. The last strip's
+ * channels are those of m. */
+PN_INLINE void ssm_strips(const pn_ssm_rows *s, int64_t strip, int n_together, int64_t row, int n_rows, lanes_part m)
+{
+    lanes x[ssm_max_rows][ssm_max_strips], y[ssm_max_rows][ssm_max_strips], decay[ssm_max_rows];
+    float *state = s->state + strip * s->d_state * PN_STRIP;
+    PN_UNROLL for (int r = 0; r < n_rows; r++)
+    {
+        decay[r] = l_set(s->decay[row + r]);
+        PN_UNROLL for (int j = 0; j < n_together; j++)
+        {
+            const float *from = s->x + (row + r) * s->stride + (strip + j) * PN_STRIP;
+            x[r][j] = l_mul(j == n_together - 1 ? l_load_part(from, m) : l_load(from), l_set(s->step[row + r]));
+            y[r][j] = l_set(0);
+        }
+    }
+    for (int64_t i = 0; i < s->d_state; i++) {
+        PN_UNROLL for (int j = 0; j < n_together; j++)
+        {
+            float *at = state + (j * s->d_state + i) * PN_STRIP;
+            lanes v = l_load(at);
+            PN_UNROLL for (int r = 0; r < n_rows; r++)
+            {
+                v = l_fma(l_set(s->b[(row + r) * s->stride + i]), x[r][j], l_mul(v, decay[r]));
+                y[r][j] = l_fma(v, l_set(s->c[(row + r) * s->stride + i]), y[r][j]);
+            }
+            l_store(at, v);
+        }
+    }
+    PN_UNROLL for (int r = 0; r < n_rows; r++)
+    {
+        PN_UNROLL for (int j = 0; j < n_together; j++)
+        {
+            const int64_t at = (row + r) * s->stride + (strip + j) * PN_STRIP;
+            const lanes_part part = j == n_together - 1 ? m : l_first(PN_STRIP);
+            l_store_part(s->y + at, part, l_fma(l_load_part(s->x + at, part), l_set(s->skip), y[r][j]));
+        }
+    }
+}
+
+PN_INLINE void ssm_rows(const pn_ssm_rows *s, int64_t strip, int n_together)
+{
+    const lanes_part m = l_first(s->n - (strip + n_together - 1) * PN_STRIP);
+    int64_t row = 0;
+    for (; row + ssm_max_rows <= s->n_rows; row += ssm_max_rows) ssm_strips(s, strip, n_together, row, ssm_max_rows, m);
+    for (; row < s->n_rows; row++) ssm_strips(s, strip, n_together, row, 1, m);
+}
+
+/* A few strips go through all rows together, so that they stay in the first-level cache. */
+static void ssm(const pn_ssm_rows *s)
+{
+    const int64_t strips = (s->n + PN_STRIP - 1) / PN_STRIP;
+    int64_t strip = 0;
+    for (; strip + ssm_max_strips <= strips; strip += ssm_max_strips) ssm_rows(s, strip, ssm_max_strips);
+    for (; strip < strips; strip++) ssm_rows(s, strip, 1);
 }
