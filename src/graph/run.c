@@ -62,6 +62,7 @@ static void need_step(needs *n, const pn_step *s)
         n->n_used = s->u.route.n_used > n->n_used ? s->u.route.n_used : n->n_used;
         n->work = pn_max64(n->work, (int64_t)s->u.route.n_experts * 2); /* scores of experts and of groups */
     } else if (s->kind == &pn_step_experts_up) {
+        need_prep(n, &s->u.up.prep);
         need_weight(n, s->u.up.gate.w);
         need_weight(n, s->u.up.up.w);
     } else if (s->kind == &pn_step_experts_down) {
