@@ -191,6 +191,75 @@ static void groups(void)
     }
 }
 
+/* ---- latent attention --------------------------------------------------------------------------------------------------------------- */
+
+enum { RANK = 20, N_ROT = 6, PLAIN = 5, D_V = 7, Q_RANK = 12 };
+
+static const tiny_shape latent = {.n_layers = 2, .n_embd = 32, .n_ff = 40, .n_vocab = 48, .n_head = {3, 3}, .n_head_kv = {1, 1}, .d = 8};
+
+/* attn_k_b and attn_v_b hold what attn_kv_b holds, or attn_kv_b alone is there. */
+static void heads_of_latent(tiny *t, int layer, bool joined)
+{
+    const int n_head = latent.n_head[0], total = PLAIN + D_V;
+    tiny_tensor *both = tiny_add(t, tiny_name(layer, "attn_kv_b.weight"), RANK, n_head * total, 1, 0.0f);
+    tiny_tensor *k = tiny_add(t, tiny_name(layer, "attn_k_b.weight"), PLAIN, RANK, n_head, 0.0f), *v = tiny_add(t, tiny_name(layer, "attn_v_b.weight"), RANK, D_V, n_head, 0.0f);
+    for (int h = 0; h < n_head; h++) {
+        for (int c = 0; c < RANK; c++)
+            for (int j = 0; j < PLAIN; j++) k->data[(h * RANK + c) * PLAIN + j] = both->data[(h * total + j) * RANK + c];
+        memcpy(v->data + h * D_V * RANK, both->data + (h * total + PLAIN) * RANK, D_V * RANK * sizeof *v->data);
+    }
+    tiny_tensor *unused[3] = {joined ? k : both, joined ? v : NULL};
+    for (int i = 0; unused[i]; i++) snprintf(unused[i]->name, sizeof unused[i]->name, "unused.%d.%d", layer, i);
+}
+
+static tiny latent_decoder(bool joined, bool low_query)
+{
+    tiny t = tiny_decoder("deepseek2", &latent);
+    const int E = latent.n_embd, q = latent.n_head[0] * (PLAIN + N_ROT);
+    tiny_int(&t, ".attention.kv_lora_rank", RANK);
+    tiny_int(&t, joined ? ".attention.key_length" : ".attention.key_length_mla", PLAIN + N_ROT);
+    tiny_int(&t, joined ? ".attention.value_length" : ".attention.value_length_mla", D_V);
+    tiny_int(&t, ".rope.dimension_count", N_ROT);
+    tiny_int(&t, ".leading_dense_block_count", latent.n_layers);
+    for (int i = 0; i < latent.n_layers; i++) {
+        tiny_add(&t, tiny_name(i, "attn_kv_a_mqa.weight"), E, RANK + N_ROT, 1, 0.0f);
+        tiny_add(&t, tiny_name(i, "attn_kv_a_norm.weight"), RANK, 1, 1, 1.0f);
+        tiny_add(&t, tiny_name(i, "attn_output.weight"), latent.n_head[0] * D_V, E, 1, 0.0f);
+        tiny_add(&t, tiny_name(i, "attn_q.weight"), E, q, 1, 0.0f);
+        heads_of_latent(&t, i, joined);
+        if (!low_query) continue;
+        tiny_add(&t, tiny_name(i, "attn_q_a.weight"), E, Q_RANK, 1, 0.0f);
+        tiny_add(&t, tiny_name(i, "attn_q_a_norm.weight"), Q_RANK, 1, 1, 1.0f);
+        tiny_add(&t, tiny_name(i, "attn_q_b.weight"), Q_RANK, q, 1, 0.0f);
+    }
+    return t;
+}
+
+static void latents(void)
+{
+    for (int way = 0; way < 4; way++) {
+        tiny t = latent_decoder(way & 1, way & 2);
+        runs("latent attention of odd sizes", &t);
+    }
+    tiny a = latent_decoder(false, false), b = latent_decoder(true, false);
+    compare("heads in one tensor are the same heads", &a, &b, true);
+    static const struct { const char *key; int32_t value; } bad[] = {{".attention.kv_lora_rank", 0}, {".attention.kv_lora_rank", INT32_MAX}, {".attention.key_length_mla", N_ROT},
+                                                                     {".attention.key_length_mla", -1}, {".attention.value_length_mla", 0}, {".rope.dimension_count", 5},
+                                                                     {".rope.dimension_count", 0}, {".expert_gating_func", 5}, {".leading_dense_block_count", 3}};
+    for (size_t i = 0; i < PN_COUNT(bad); i++) {
+        tiny t = latent_decoder(false, false), again = {.arch = t.arch};
+        tiny_int(&again, bad[i].key, bad[i].value); /* of two keys of a name the first counts */
+        bytes_add(&again.values, t.values.p, t.values.n);
+        free(t.values.p);
+        t.values = again.values;
+        t.n_values++;
+        refused(bad[i].key, &t, bad[i].key + 1);
+    }
+    a = latent_decoder(false, true);
+    tiny_add(&a, "blk.1.attn_q_a.weight", latent.n_embd, (1 << 14) + 1, 1, 0.0f);
+    refused("a latent of queries beyond all sizes", &a, "attn_q_a");
+}
+
 /* ---- windows ---------------------------------------------------------------------------------------------------------------------------- */
 
 static tiny gemma(int window)
@@ -378,6 +447,7 @@ int main(void)
     experts();
     fused_experts();
     groups();
+    latents();
     windows();
     rotation();
     long_factors();

@@ -9,17 +9,13 @@
 
 #include <math.h>
 
+/* Queries, and the scores of one pass. */
 typedef struct tile {
-    const pn_attention *a;
-    pn_kv kv;
-    int32_t row, n_rows;     /* rows of the batch: consecutive positions of one sequence */
-    int32_t head, n_heads;   /* query heads, of one key-value head */
-    int32_t kv_head;
-    int32_t position;        /* of the first row */
+    const pn_queries *in;
     int32_t base;            /* first position whose score is kept: a multiple of PN_TILE */
     int64_t ld;              /* scores of a query: positions base .. base + ld - 1 */
-    const float *q[PN_QUERIES];
-    float *o[PN_QUERIES];
+    float *key_rows;         /* where values are part of the keys: one tile of them as rows */
+    int32_t key_tile;        /* which; PN_NONE */
 } tile;
 
 static int32_t first_visible(const pn_kv *kv, int32_t position)
@@ -27,26 +23,16 @@ static int32_t first_visible(const pn_kv *kv, int32_t position)
     return kv->window > 0 && position >= kv->window ? position - kv->window + 1 : 0;
 }
 
-/* Queries are row-major: query i is row i / n_heads, head i % n_heads. */
-static void tile_point(const pn_run *run, tile *t)
-{
-    for (int32_t r = 0; r < t->n_rows; r++) {
-        for (int32_t h = 0; h < t->n_heads; h++) {
-            t->q[r * t->n_heads + h] = pn_row(run, t->a->buffer, t->row + r) + (int64_t)(t->head + h) * t->a->d_k;
-            t->o[r * t->n_heads + h] = pn_row(run, t->a->out, t->row + r) + (int64_t)(t->head + h) * t->a->d_v;
-        }
-    }
-}
-
 /* Scores of all queries at all positions of the tile's range; what a query may not see is dealt with afterwards. */
 static void tile_scores(const pn_run *run, const tile *t, float *scores)
 {
-    const pn_kv *kv = &t->kv;
-    const uint8_t *k = kv->k + (size_t)t->kv_head * kv->k_head;
+    const pn_queries *in = t->in;
+    const pn_kv *kv = &in->kv;
+    const uint8_t *k = kv->k + (size_t)in->kv_head * kv->k_head;
     const int32_t n_tiles = (int32_t)(t->ld / PN_TILE), ring = kv->cells / PN_TILE;
     for (int32_t done = 0; done < n_tiles;) { /* a ring wraps at most once */
         const int32_t at = (t->base / PN_TILE + done) % ring, n = (int32_t)pn_min64(n_tiles - done, ring - at);
-        run->ops->qk[kv->type_k](scores + (int64_t)done * PN_TILE, t->ld, k + (size_t)at * kv->tile_bytes, kv->tile_bytes, n, t->q, t->n_rows * t->n_heads, t->a->d_k);
+        run->ops->qk[kv->type_k](scores + (int64_t)done * PN_TILE, t->ld, k + (size_t)at * kv->tile_bytes, kv->tile_bytes, n, in->q, in->n_rows * in->n_heads, in->d_k);
         done += n;
     }
 }
@@ -54,70 +40,107 @@ static void tile_scores(const pn_run *run, const tile *t, float *scores)
 /* Turns one query's scores into weights exp(s - max); returns their sum. */
 static float weigh(const pn_run *run, const tile *t, float *s, int32_t position)
 {
-    const int32_t hidden = first_visible(&t->kv, position) - t->base, n = position + 1 - t->base;
-    if (t->a->softcap != 0.0f) run->ops->softcap(s, t->a->softcap, n);
+    const int32_t hidden = first_visible(&t->in->kv, position) - t->base, n = position + 1 - t->base;
+    if (t->in->softcap != 0.0f) run->ops->softcap(s, t->in->softcap, n);
     for (int32_t i = 0; i < hidden; i++) s[i] = -INFINITY;
     return run->ops->exp_sum(s, run->ops->max(s, n), n);
 }
 
-/* Adds values of positions [from, to) to n_q queries from query `first` on. */
-static void add_values(const pn_run *run, const tile *t, const float *scores, int32_t first, int32_t n_q, int32_t from, int32_t to)
+/* Adds values of the cells [cell, cell + n), which do not wrap, to n_q queries from query `first` on; their weights are at p. */
+static void add_cells(const pn_run *run, const tile *t, const float *p, int32_t first, int32_t n_q, int32_t cell, int32_t n)
 {
-    const pn_kv *kv = &t->kv;
-    const uint8_t *v = kv->v + (size_t)t->kv_head * kv->v_head;
+    const pn_kv *kv = &t->in->kv;
+    const uint8_t *v = kv->v + (size_t)t->in->kv_head * kv->v_head;
+    run->ops->pv[kv->type_v](t->in->o + first, p, t->ld, v + (size_t)cell * kv->row_bytes, kv->row_bytes, n, n_q, t->in->d_v);
+}
+
+/* The same where values are the keys' first channels: a tile of keys is laid out as rows, once for all queries. */
+static void add_keys(const pn_run *run, tile *t, const float *p, int32_t first, int32_t n_q, int32_t cell, int32_t n)
+{
+    const pn_kv *kv = &t->in->kv;
+    const uint8_t *k = kv->k + (size_t)t->in->kv_head * kv->k_head;
+    const int64_t ld = pn_key_row_floats(t->in->d_v);
+    for (int32_t done = 0, part; done < n; done += part) {
+        const int32_t at = (cell + done) / PN_TILE, inside = (cell + done) % PN_TILE;
+        part = (int32_t)pn_min64(n - done, PN_TILE - inside);
+        if (t->key_tile != at) run->ops->k_rows[kv->type_k](t->key_rows, ld, k + (size_t)at * kv->tile_bytes, t->in->d_v);
+        t->key_tile = at;
+        run->ops->pv[PINCH_CACHE_F32](t->in->o + first, p + done, t->ld, t->key_rows + inside * ld, (size_t)ld * sizeof(float), part, n_q, t->in->d_v);
+    }
+}
+
+/* Adds values of positions [from, to) to n_q queries from query `first` on. */
+static void add_values(const pn_run *run, tile *t, const float *scores, int32_t first, int32_t n_q, int32_t from, int32_t to)
+{
+    const pn_kv *kv = &t->in->kv;
     for (int32_t p = from; p < to;) {
         const int32_t cell = p % kv->cells, n = (int32_t)pn_min64(to - p, kv->cells - cell);
-        run->ops->pv[kv->type_v](t->o + first, scores + (int64_t)first * t->ld + (p - t->base), t->ld, v + (size_t)cell * kv->row_bytes, kv->row_bytes, n, n_q, t->a->d_v);
+        const float *weights = scores + (int64_t)first * t->ld + (p - t->base);
+        if (kv->d_v) add_cells(run, t, weights, first, n_q, cell, n);
+        else add_keys(run, t, weights, first, n_q, cell, n);
         p += n;
     }
 }
 
 /* Positions that all rows see are read once for all queries; those that only some see, row by row, before and after. */
-static void tile_values(const pn_run *run, const tile *t, const float *scores)
+static void tile_values(const pn_run *run, tile *t, const float *scores)
 {
-    const int32_t last = t->position + t->n_rows - 1;
-    int32_t from = first_visible(&t->kv, last), to = t->position + 1;
+    const pn_queries *in = t->in;
+    const int32_t last = in->position + in->n_rows - 1;
+    int32_t from = first_visible(&in->kv, last), to = in->position + 1;
     if (from >= to) from = to = last + 1; /* a window narrower than the tile: nothing is common */
-    for (int32_t r = 0; r < t->n_rows; r++)
-        add_values(run, t, scores, r * t->n_heads, t->n_heads, first_visible(&t->kv, t->position + r), (int32_t)pn_min64(from, t->position + r + 1));
-    add_values(run, t, scores, 0, t->n_rows * t->n_heads, from, to);
-    for (int32_t r = 1; r < t->n_rows && from < to; r++) add_values(run, t, scores, r * t->n_heads, t->n_heads, to, t->position + r + 1);
+    for (int32_t r = 0; r < in->n_rows; r++)
+        add_values(run, t, scores, r * in->n_heads, in->n_heads, first_visible(&in->kv, in->position + r), (int32_t)pn_min64(from, in->position + r + 1));
+    add_values(run, t, scores, 0, in->n_rows * in->n_heads, from, to);
+    for (int32_t r = 1; r < in->n_rows && from < to; r++) add_values(run, t, scores, r * in->n_heads, in->n_heads, to, in->position + r + 1);
 }
 
-/* What query i's head is multiplied by. */
-static float head_gate(const pn_run *run, const tile *t, int32_t i)
+void pn_attend(const pn_run *run, pn_lane *lane, const pn_queries *in)
 {
-    if (t->a->gate_column == PN_NONE) return 1.0f;
-    const float *logits = pn_row(run, t->a->buffer, t->row + i / t->n_heads) + t->a->gate_column;
-    return pn_sigmoid(logits[t->head + i % t->n_heads]);
-}
-
-static void attend(const pn_run *run, pn_lane *lane, tile *t)
-{
-    const int32_t last = t->position + t->n_rows - 1;
-    t->base = first_visible(&t->kv, t->position) / PN_TILE * PN_TILE;
-    t->ld = (int64_t)(last / PN_TILE + 1) * PN_TILE - t->base;
-    tile_point(run, t);
-    tile_scores(run, t, lane->scores);
+    const int32_t last = in->position + in->n_rows - 1, n = in->n_rows * in->n_heads;
+    tile t = {.in = in, .base = first_visible(&in->kv, in->position) / PN_TILE * PN_TILE, .key_rows = lane->key_rows, .key_tile = PN_NONE};
+    t.ld = (int64_t)(last / PN_TILE + 1) * PN_TILE - t.base;
+    tile_scores(run, &t, lane->scores);
     float total[PN_QUERIES];
-    for (int32_t i = 0; i < t->n_rows * t->n_heads; i++) {
-        total[i] = weigh(run, t, lane->scores + i * t->ld, t->position + i / t->n_heads);
-        memset(t->o[i], 0, (size_t)t->a->d_v * sizeof(float));
+    for (int32_t i = 0; i < n; i++) {
+        total[i] = weigh(run, &t, lane->scores + i * t.ld, in->position + i / in->n_heads);
+        memset(in->o[i], 0, (size_t)in->d_v * sizeof(float));
     }
-    tile_values(run, t, lane->scores);
-    for (int32_t i = 0; i < t->n_rows * t->n_heads; i++) run->ops->scale(t->o[i], head_gate(run, t, i) / total[i], t->a->d_v);
+    tile_values(run, &t, lane->scores);
+    for (int32_t i = 0; i < n; i++) run->ops->scale(in->o[i], in->gate[i] / total[i], in->d_v);
+}
+
+/* ---- the step ------------------------------------------------------------------------------------------------------------------------ */
+
+/* What a head of a row is multiplied by. */
+static float head_gate(const pn_run *run, const pn_attention *a, int32_t row, int32_t head)
+{
+    return a->gate_column == PN_NONE ? 1.0f : pn_sigmoid(pn_row(run, a->buffer, row)[a->gate_column + head]);
+}
+
+/* n_heads query heads from `head` on of n_rows rows from `row` on. */
+static void attend(const pn_run *run, pn_lane *lane, const pn_attention *a, int32_t row, int32_t n_rows, int32_t head, int32_t n_heads)
+{
+    const pn_place *place = &run->places[row];
+    pn_queries t = {.kv = pn_state_kv(run->state, a->layer, place->seq), .kv_head = head / (a->n_head / a->n_head_kv), .n_rows = n_rows, .n_heads = n_heads,
+                    .position = place->position, .d_k = a->d_k, .d_v = a->d_v, .softcap = a->softcap};
+    for (int32_t r = 0; r < n_rows; r++) {
+        for (int32_t h = 0; h < n_heads; h++) {
+            t.q[r * n_heads + h] = pn_row(run, a->buffer, row + r) + (int64_t)(head + h) * a->d_k;
+            t.o[r * n_heads + h] = pn_row(run, a->out, row + r) + (int64_t)(head + h) * a->d_v;
+            t.gate[r * n_heads + h] = head_gate(run, a, row + r, head + h);
+        }
+    }
+    pn_attend(run, lane, &t);
 }
 
 /* All query heads of `n` rows from `row` on. */
 static void attend_rows(const pn_run *run, pn_lane *lane, const pn_attention *a, int32_t row, int32_t n)
 {
     const int32_t group = a->n_head / a->n_head_kv;
-    tile t = {.a = a, .kv = pn_state_kv(run->state, a->layer, run->places[row].seq), .row = row, .n_rows = n, .position = run->places[row].position};
-    for (int32_t h = 0; h < a->n_head; h += t.n_heads) {
-        t.head = h;
-        t.kv_head = h / group;
-        t.n_heads = (int32_t)pn_min64(pn_min64(group - h % group, PN_QUERIES / n), a->n_head - h);
-        attend(run, lane, &t);
+    for (int32_t h = 0, n_heads; h < a->n_head; h += n_heads) {
+        n_heads = (int32_t)pn_min64(pn_min64(group - h % group, PN_QUERIES / n), a->n_head - h);
+        attend(run, lane, a, row, n, h, n_heads);
     }
 }
 
@@ -153,14 +176,11 @@ static bool one_row(pn_run *run, pn_lane *lane, const pn_step *step)
     const bool even = a->n_head_kv % lane->n_threads == 0 || a->n_head_kv >= 4 * lane->n_threads;
     const int32_t heads = even ? (int32_t)pn_min64(group, PN_QUERIES) : 1;
     const int32_t units_per_group = (group + heads - 1) / heads;
-    tile t = {.a = a, .kv = pn_state_kv(run->state, a->layer, run->places[0].seq), .n_rows = 1, .position = run->places[0].position};
     int64_t from, to;
     while (pn_grab_next(pn_step_grab(run, step), (int64_t)a->n_head_kv * units_per_group, lane->n_threads, &from, &to)) {
         for (int64_t i = from; i < to; i++) {
-            t.kv_head = (int32_t)(i / units_per_group);
-            t.head = t.kv_head * group + (int32_t)(i % units_per_group) * heads;
-            t.n_heads = (int32_t)pn_min64(heads, (int64_t)(t.kv_head + 1) * group - t.head);
-            attend(run, lane, &t);
+            const int32_t kv_head = (int32_t)(i / units_per_group), head = kv_head * group + (int32_t)(i % units_per_group) * heads;
+            attend(run, lane, a, 0, 1, head, (int32_t)pn_min64(heads, (int64_t)(kv_head + 1) * group - head));
         }
     }
     return true;

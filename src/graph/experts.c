@@ -48,7 +48,6 @@ static void up_rows(pn_run *run, pn_lane *lane, const pn_step *step, int32_t exp
 
 static bool experts_up(pn_run *run, pn_lane *lane, const pn_step *step)
 {
-    pn_prep_rows(run, lane, &step->u.up.prep);
     each_expert(run, lane, step, step->u.up.up.w->rows, up_rows);
     return true;
 }
@@ -56,7 +55,7 @@ static bool experts_up(pn_run *run, pn_lane *lane, const pn_step *step)
 static pn_uses experts_up_uses(const pn_step *step)
 {
     const pn_experts_up *s = &step->u.up;
-    return (pn_uses){.reads = pn_prep_reads(&s->prep), .writes = pn_buffer_bit(s->gate.w ? s->gate.buffer : s->up.buffer)};
+    return (pn_uses){.writes = pn_buffer_bit(s->gate.w ? s->gate.buffer : s->up.buffer)};
 }
 
 const pn_step_kind pn_step_experts_up = {"experts up", experts_up, experts_up_uses};
@@ -73,10 +72,7 @@ static bool experts_round(pn_run *run, pn_lane *lane, const pn_step *step)
     pn_share(lane, (int64_t)run->n_rows * s->n_used, &begin, &end);
     for (int64_t i = begin; i < end; i++) {
         const float *x = pn_row(run, s->source, (int32_t)(i / s->n_used)) + i % s->n_used * k;
-        void *to = expert_act(run, act, (int32_t)i);
-        if (act == PN_ACT_F32) memcpy(to, x, (size_t)k * sizeof *x);
-        else if (act == PN_ACT_32) run->ops->quantise_32(to, x, k);
-        else run->ops->quantise_256(to, x, k);
+        pn_round_row(run->ops, act, expert_act(run, act, (int32_t)i), x, k);
     }
     return true;
 }

@@ -40,11 +40,11 @@ static inline pn_buffer_set pn_buffer_bit(int buffer) { return buffer == PN_NONE
 
 /* ---- what a step does to its input before it uses it ----------------------------------------------------------------------------- */
 
-/* stream += scale * norm(value), where value is a buffer's row, or the weighted sum of a row's experts; plus another row. */
+/* stream += scale * norm(value), where value is a buffer's row, or the weighted sum of a row's experts (plus a shared expert's row). */
 typedef struct pn_update {
     int from;                /* buffer; PN_NONE: no update */
     int32_t n_used;          /* experts in `from`, each width floats; 0: a plain row */
-    int shared;              /* buffer added to that: a shared expert's, or a second mixer's; PN_NONE */
+    int shared;              /* buffer added to the experts' sum; PN_NONE */
     const float *post_norm;  /* [width]; NULL: none */
     float scale;             /* 1: none */
 } pn_update;
@@ -52,7 +52,6 @@ typedef struct pn_update {
 typedef struct pn_prep {
     int source;              /* buffer; PN_NONE: use what the step before prepared */
     int64_t width;           /* floats */
-    int32_t n_used;          /* `source` holds the results of that many experts: their weighted sum is the input; 0: a plain row */
     pn_update update;        /* only for the stream */
     const float *norm;       /* [width] RMSNorm weight; NULL: none */
     int32_t groups;          /* equal parts of the row that are normed each by itself; 0: the whole row */
@@ -124,7 +123,6 @@ typedef struct pn_route {
 } pn_route;
 
 typedef struct pn_experts_up {
-    pn_prep prep;            /* only where experts have an input of their own; else what the router got serves */
     pn_output gate, up;      /* act(gate) * up, and up has no buffer; gate.w NULL: act(up) */
     pn_gate act;
     int32_t n_used;
@@ -160,10 +158,31 @@ typedef struct pn_ssm {
     const float *dt_bias, *a, *skip; /* [n_head]; a is negative: the state decays by exp(a * softplus(dt + dt_bias)) */
 } pn_ssm;
 
+/* Multi-head latent attention: a position's cache row, shared by all heads, is [latent of `rank` channels | rotated key of n_rot]; values are the latents
+ * themselves. A head's query goes through its matrix into the latent space, its result back through another. */
+typedef struct pn_latent {   /* norm of the latent, rotation of the key, into the cache; in place in `buffer` */
+    int buffer;              /* [rank + n_rot] */
+    int32_t layer, rank, n_rot;
+    const float *norm;       /* [rank] */
+    float eps;
+    int rope;                /* table of the plan; PN_NONE: not rotated */
+} pn_latent;
+
+typedef struct pn_mla {
+    int query, out;          /* [n_head][n_plain + n_rot], of which the last n_rot channels are rotated; [n_head][d_v] */
+    int gate;                /* [n_head] logits, whose sigmoid multiplies a head's result; PN_NONE */
+    int32_t layer, n_head, n_plain, n_rot, rank, d_v;
+    const pn_weight *k_b;    /* n_head matrices from n_plain to rank, or, in file layout, from rank to n_plain: see k_b_turned */
+    bool k_b_turned;
+    const pn_weight *v_b;    /* n_head matrices from rank to d_v */
+    int rope;
+    float q_scale, temperature, temperature_length; /* as in pn_rope_kv */
+} pn_mla;
+
 typedef struct pn_step pn_step;
 typedef struct pn_step_kind pn_step_kind;
 extern const pn_step_kind pn_step_begin, pn_step_matmul, pn_step_rope_kv, pn_step_attention, pn_step_route, pn_step_experts_up, pn_step_experts_round,
-    pn_step_experts_down, pn_step_settle, pn_step_conv, pn_step_ssm;
+    pn_step_experts_down, pn_step_settle, pn_step_conv, pn_step_ssm, pn_step_latent, pn_step_mla;
 
 struct pn_step {
     const pn_step_kind *kind;
@@ -178,6 +197,8 @@ struct pn_step {
         pn_experts_down down;
         pn_conv conv;
         pn_ssm ssm;
+        pn_latent latent;
+        pn_mla mla;
         pn_prep settle;      /* applies the pending update, so that only the stream is alive afterwards */
     } u;
 };

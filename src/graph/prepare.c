@@ -9,21 +9,14 @@ void pn_rms_norm(const pn_ops *ops, float *y, const float *x, const float *w, fl
     ops->norm_scale(y, x, 1.0f / sqrtf(mean + eps), w, n);
 }
 
-/* Experts of a row summed into `sum` in the order in which they were chosen. */
-static void sum_experts(const pn_run *run, const float *from, int32_t n_used, int32_t row, int64_t width, float *sum)
-{
-    const float *weight = run->chosen_weight + (int64_t)row * n_used;
-    run->ops->norm_scale(sum, from, weight[0], NULL, width);
-    for (int32_t i = 1; i < n_used; i++) run->ops->add_scaled(sum, from + i * width, weight[i], width);
-}
-
-/* The value that an update adds: a plain row where it lies, or sums in `sum`. */
+/* The value that an update adds: a plain row where it lies, or experts summed into `sum` in the order in which they were chosen. */
 static const float *update_value(const pn_run *run, const pn_update *u, int32_t row, int64_t width, float *sum)
 {
     const float *from = pn_row(run, u->from, row);
-    if (u->n_used == 0 && u->shared == PN_NONE) return from;
-    if (u->n_used) sum_experts(run, from, u->n_used, row, width, sum);
-    else memcpy(sum, from, (size_t)width * sizeof *sum);
+    if (u->n_used == 0) return from;
+    const float *weight = run->chosen_weight + (int64_t)row * u->n_used;
+    run->ops->norm_scale(sum, from, weight[0], NULL, width);
+    for (int32_t i = 1; i < u->n_used; i++) run->ops->add_scaled(sum, from + i * width, weight[i], width);
     if (u->shared != PN_NONE) run->ops->add(sum, pn_row(run, u->shared, row), width);
     return sum;
 }
@@ -56,18 +49,13 @@ void pn_prep_row(const pn_run *run, pn_lane *lane, const pn_prep *prep, int32_t 
         if (prep->update.from != PN_NONE) update_stream(run, lane, prep, stream, row);
         x = stream;
     }
-    if (prep->n_used) {
-        sum_experts(run, x, prep->n_used, row, prep->width, lane->work);
-        x = lane->work;
-    }
     if (prep->norm) {
         const int64_t part = prep->groups ? prep->width / prep->groups : prep->width;
         for (int64_t i = 0; i < prep->width; i += part) pn_rms_norm(ops, lane->work + i, x + i, prep->norm + i, prep->eps, part);
         x = lane->work;
     }
-    if (prep->formats & pn_act_bit(PN_ACT_F32)) memcpy(pn_act_row(run, lane, PN_ACT_F32, row), x, (size_t)prep->width * sizeof *x);
-    if (prep->formats & pn_act_bit(PN_ACT_32)) ops->quantise_32(pn_act_row(run, lane, PN_ACT_32, row), x, prep->width);
-    if (prep->formats & pn_act_bit(PN_ACT_256)) ops->quantise_256(pn_act_row(run, lane, PN_ACT_256, row), x, prep->width);
+    for (int f = 0; f < 3; f++)
+        if (prep->formats & pn_act_bit((pn_act)f)) pn_round_row(ops, (pn_act)f, pn_act_row(run, lane, (pn_act)f, row), x, prep->width);
 }
 
 void pn_prep_rows(pn_run *run, pn_lane *lane, const pn_prep *prep)

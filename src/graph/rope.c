@@ -38,10 +38,10 @@ static void rotate_heads(const pn_run *run, const pn_lane *lane, const pn_rope_k
     for (int32_t h = 0; h < n_heads; h++) (rope->neox ? run->ops->rope_neox : run->ops->rope_norm)(x + (int64_t)h * s->d_k, cos_sin, rope->n_pairs);
 }
 
-static float query_scale(const pn_rope_kv *s, int32_t position)
+float pn_query_scale(float scale, float temperature, float temperature_length, int32_t position)
 {
-    if (s->temperature == 0.0f) return s->q_scale;
-    return s->q_scale * (1.0f + s->temperature * pn_logf(floorf((float)position / s->temperature_length) + 1.0f));
+    if (temperature == 0.0f) return scale;
+    return scale * (1.0f + temperature * pn_logf(floorf((float)position / temperature_length) + 1.0f));
 }
 
 static void queries(const pn_run *run, const pn_lane *lane, const pn_rope_kv *s, int32_t row, int32_t first, int32_t n)
@@ -49,7 +49,7 @@ static void queries(const pn_run *run, const pn_lane *lane, const pn_rope_kv *s,
     float *q = pn_row(run, s->buffer, row) + (int64_t)first * s->d_k;
     norm_heads(run, s, q, s->q_norm, n);
     rotate_heads(run, lane, s, q, n, row);
-    const float scale = query_scale(s, run->places[row].position);
+    const float scale = pn_query_scale(s->q_scale, s->temperature, s->temperature_length, run->places[row].position);
     if (scale != 1.0f) run->ops->scale(q, scale, (int64_t)n * s->d_k);
 }
 

@@ -34,6 +34,8 @@ typedef struct needs {
     int64_t work;
     uint64_t scratch;
     int32_t n_experts, n_used;
+    int64_t latent_q, latent_o, key_row;
+    uint64_t latent_act;
 } needs;
 
 static void need_weight(needs *n, const pn_weight *w)
@@ -50,6 +52,19 @@ static void need_prep(needs *n, const pn_prep *prep)
         if (prep->formats & (1u << f) && prep->width > n->input[f]) n->input[f] = prep->width;
 }
 
+static void need_mla(needs *n, const pn_mla *s)
+{
+    const pn_weight *weights[2] = {s->k_b, s->v_b};
+    for (int i = 0; i < 2; i++) {
+        const uint64_t bytes = pn_round_up(pn_act_bytes(pn_weight_act(weights[i]), weights[i]->k), 64);
+        need_weight(n, weights[i]);
+        if (bytes > n->latent_act) n->latent_act = bytes;
+    }
+    n->latent_q = pn_max64(n->latent_q, (int64_t)s->rank + s->n_rot);
+    n->latent_o = pn_max64(n->latent_o, s->rank);
+    n->key_row = pn_max64(n->key_row, pn_key_row_floats(s->rank));
+}
+
 static void need_step(needs *n, const pn_step *s)
 {
     if (s->kind == &pn_step_matmul) {
@@ -61,8 +76,9 @@ static void need_step(needs *n, const pn_step *s)
         n->n_experts = s->u.route.n_experts > n->n_experts ? s->u.route.n_experts : n->n_experts;
         n->n_used = s->u.route.n_used > n->n_used ? s->u.route.n_used : n->n_used;
         n->work = pn_max64(n->work, (int64_t)s->u.route.n_experts * 2); /* scores of experts and of groups */
+    } else if (s->kind == &pn_step_mla) {
+        need_mla(n, &s->u.mla);
     } else if (s->kind == &pn_step_experts_up) {
-        need_prep(n, &s->u.up.prep);
         need_weight(n, s->u.up.gate.w);
         need_weight(n, s->u.up.up.w);
     } else if (s->kind == &pn_step_experts_down) {
@@ -87,6 +103,10 @@ static void carve_lane(carve *c, pn_lane *lane, const pn_run_options *o, const n
     lane->scores = take(c, cells * PN_QUERIES, 4);
     lane->x = take(c, (uint64_t)o->n_batch, sizeof *lane->x);
     for (int i = 0; i < 2; i++) lane->y[i] = take(c, (uint64_t)o->n_batch, sizeof *lane->y[i]);
+    lane->latent_q = take(c, (uint64_t)n->latent_q * PN_QUERIES, 4);
+    lane->latent_o = take(c, (uint64_t)n->latent_o * PN_QUERIES, 4);
+    lane->key_rows = take(c, (uint64_t)n->key_row * PN_TILE, 4);
+    lane->latent_act = take(c, n->latent_act, PN_QUERIES);
     lane->beside = take(c, (uint64_t)beside_floats(o), 4);
     lane->scratch = take(c, n->scratch, 1);
 }

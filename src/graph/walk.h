@@ -18,6 +18,9 @@ typedef struct pn_lane {
     float *scores;           /* [PN_QUERIES][cells of the longest layer] */
     const void **x;          /* [n_batch] */
     float **y[2];            /* [n_batch] */
+    float *latent_q, *latent_o; /* [PN_QUERIES] queries and results of latent attention */
+    float *key_rows;         /* a tile of keys as rows, key_row_floats(rank) apart */
+    uint8_t *latent_act;     /* [PN_QUERIES] rows of an activation format */
     float *beside;           /* results of a gate's second matrix: rows of pn_beside_rows, one a column */
     void *scratch;           /* of kernels */
 } pn_lane;
@@ -86,6 +89,24 @@ static inline const float *pn_cos_sin(const pn_run *run, const pn_lane *lane, in
     return pn_private(run) ? lane->cos_sin[rope] : run->cos_sin[rope] + (int64_t)row * 2 * run->plan->ropes[rope].n_pairs;
 }
 
+/* Queries that share a pass over one head of keys: consecutive positions of one sequence times query heads, row-major, PN_QUERIES at most. */
+typedef struct pn_queries {
+    pn_kv kv;
+    int32_t kv_head;
+    int32_t n_rows, n_heads;
+    int32_t position;        /* of the first row */
+    int32_t d_k, d_v;
+    float softcap;           /* 0: none */
+    const float *q[PN_QUERIES];
+    float *o[PN_QUERIES];    /* written */
+    float gate[PN_QUERIES];  /* multiplies results; 1: none */
+} pn_queries;
+void pn_attend(const pn_run *run, pn_lane *lane, const pn_queries *queries);
+/* Floats from one row of a tile of keys to the next: rows a power of two apart would fight for one cache set. */
+static inline int64_t pn_key_row_floats(int64_t d) { return (int64_t)pn_round_up((uint64_t)d, 16) + 16; }
+/* What a query at a position is multiplied by. */
+float pn_query_scale(float scale, float temperature, float temperature_length, int32_t position);
+
 /* This thread's share of n rows, contiguous. */
 static inline void pn_share(const pn_lane *lane, int64_t n, int64_t *begin, int64_t *end)
 {
@@ -99,6 +120,14 @@ static inline int32_t pn_same_sequence(const pn_run *run, int32_t row, int32_t m
     int32_t n = 1;
     while (n < most && row + n < run->n_rows && run->places[row + n].seq == run->places[row].seq) n++;
     return n;
+}
+
+/* x as a row of an activation format. */
+static inline void pn_round_row(const pn_ops *ops, pn_act act, void *to, const float *x, int64_t n)
+{
+    if (act == PN_ACT_F32) memcpy(to, x, (size_t)n * sizeof *x);
+    else if (act == PN_ACT_32) ops->quantise_32(to, x, n);
+    else ops->quantise_256(to, x, n);
 }
 
 /* Prepares one row's input as `prep` says. */

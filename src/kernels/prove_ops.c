@@ -306,6 +306,47 @@ static void prove_attention_op(pn_proof *proof, bench *b, const struct attention
     attention_case(proof, b, op, &measured);
 }
 
+/* ---- a tile of K as rows ---- */
+
+#define K_ROWS(kind)                                                              \
+    static float call_k_rows_##kind(const pn_ops *ops, const operands *w)         \
+    {                                                                             \
+        ops->k_rows[kind](w->y, w->ld, w->a, w->d);                               \
+        return 0;                                                                 \
+    }
+K_ROWS(0)
+K_ROWS(1)
+K_ROWS(2)
+
+static const struct attention_op k_rows_ops[] = {{"k_rows_f32", call_k_rows_0, 0, false}, {"k_rows_f16", call_k_rows_1, 1, false}, {"k_rows_q8_0", call_k_rows_2, 2, false}};
+
+/* d channels of a tile that has no more of them, but whole blocks. */
+static void k_rows_case(pn_proof *proof, bench *b, const struct attention_op *op, int d, int fill, bool measured)
+{
+    const int64_t ld = d + fill % 3 * 8;
+    const size_t bytes = cache_bytes(op, op->kind == 2 ? (d + 31) / 32 * 32 : d), y_bytes = (size_t)(15 * ld + d) * sizeof(float);
+    uint8_t *cache = pn_guarded_place(&b->a, bytes, op->kind == 0 ? 4 : 2);
+    fill_cache(cache, bytes, op, fill, &b->random);
+    float *got = pn_guarded_place(&b->got, y_bytes, 4), *wanted = pn_guarded_place(&b->wanted, y_bytes, 4);
+    pn_fill_floats(wanted, (int64_t)(y_bytes / 4), 0, &b->random);
+    memcpy(got, wanted, y_bytes);
+    operands w = {.y = got, .a = cache, .ld = ld, .d = d}, scalar = w;
+    scalar.y = wanted;
+    op->call(b->ops, &w);
+    op->call(b->scalar, &scalar);
+    char what[120];
+    snprintf(what, sizeof what, "d = %d, %s", d, pn_float_fill_name(fill));
+    judge(proof, b, Y_FLOATS, got, wanted, y_bytes, 0, 0, what);
+    if (measured) measure(proof, b, op->call, &w, (double)d * 16);
+}
+
+static void prove_k_rows(pn_proof *proof, bench *b, const struct attention_op *op)
+{
+    for (int d = 1; d <= 100; d++)
+        for (int i = 0; i < (b->options->thorough ? pn_n_float_fills : 2); i++) k_rows_case(proof, b, op, d, (d + i) % pn_n_float_fills, false);
+    k_rows_case(proof, b, op, 512, 0, true);
+}
+
 /* ---- convolution ---- */
 
 enum { conv_rows = 5 };
@@ -554,6 +595,7 @@ static void prove_exact(pn_proof *proof, bench *b)
 
 typedef void (*prove_fn)(pn_proof *proof, bench *b, const void *op);
 static void prove_row_entry(pn_proof *proof, bench *b, const void *op) { prove_row_op(proof, b, op); }
+static void prove_k_rows_entry(pn_proof *proof, bench *b, const void *op) { prove_k_rows(proof, b, op); }
 static void prove_attention_entry(pn_proof *proof, bench *b, const void *op) { prove_attention_op(proof, b, op); }
 static void prove_conv_entry(pn_proof *proof, bench *b, const void *op)
 {
@@ -597,6 +639,7 @@ pinch_status pn_prove_ops(const pn_prove_options *options, const pn_ops *ops, co
     bool go_on = true;
     for (size_t i = 0; i < PN_COUNT(row_ops) && go_on; i++) go_on = prove_member(&b, row_ops[i].name, prove_row_entry, &row_ops[i]);
     for (size_t i = 0; i < PN_COUNT(attention_ops) && go_on; i++) go_on = prove_member(&b, attention_ops[i].name, prove_attention_entry, &attention_ops[i]);
+    for (size_t i = 0; i < PN_COUNT(k_rows_ops) && go_on; i++) go_on = prove_member(&b, k_rows_ops[i].name, prove_k_rows_entry, &k_rows_ops[i]);
     if (go_on) go_on = prove_member(&b, "conv", prove_conv_entry, NULL);
     if (go_on) go_on = prove_member(&b, "delta_rule", prove_delta_entry, NULL);
     if (go_on) go_on = prove_member(&b, "ssm", prove_ssm_entry, NULL);

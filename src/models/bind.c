@@ -49,13 +49,13 @@ static const pn_tensor *find(pn_builder *b, int32_t layer, const char *name, con
 }
 
 /* Chooses kernel and layout. False after an error. */
-static bool choose_kernel(pn_builder *b, pn_source *s)
+static bool choose_kernel(pn_builder *b, pn_source *s, bool plain)
 {
     pn_weight *w = &s->weight;
     const pn_type_info *info = pn_type_get((uint32_t)w->type);
     const pn_weights_options *o = b->options;
-    if (!o->exact) w->kernel = o->forced[w->type] ? o->forced[w->type] : pn_kernel_best(w->type, o->features);
-    if (!info || (o->exact ? !info->dequantise : !w->kernel)) {
+    if (!plain) w->kernel = o->forced[w->type] ? o->forced[w->type] : pn_kernel_best(w->type, o->features);
+    if (!info || (plain ? !info->dequantise : !w->kernel)) {
         pn_build_fail(b, PINCH_ERR_UNSUPPORTED, "tensor '%.*s' has type %s, which nothing here multiplies", (int)s->tensor->name.n, s->tensor->name.p, info ? info->name : "unknown");
         return false;
     }
@@ -66,7 +66,7 @@ static bool choose_kernel(pn_builder *b, pn_source *s)
     else fits = fits && pn_mul(row, (uint64_t)w->rows, &w->matrix_bytes);
     fits = fits && pn_mul(w->matrix_bytes, (uint64_t)w->n_experts, &s->bytes);
     s->mapped = !packs && o->use_mapping && (s->tensor->offset + (uint64_t)s->first_row * row) % MAPPED_ALIGNMENT == 0;
-    if (s->mapped) fits = fits && pn_mul(row, (uint64_t)s->tensor->ne[1], &w->matrix_bytes); /* from a part of one matrix to that of the next */
+    if (s->mapped) fits = fits && pn_mul(row, (uint64_t)s->stride, &w->matrix_bytes); /* from a part of one matrix to that of the next */
     if (!fits) {
         pn_build_fail(b, PINCH_ERR_FORMAT, "tensor '%.*s' is too large", (int)s->tensor->name.n, s->tensor->name.p);
         return false;
@@ -84,7 +84,7 @@ static bool add_bytes(pn_builder *b, pn_source *s)
     return false;
 }
 
-static pn_weight *add_source(pn_builder *b, const pn_tensor *t, int64_t first_row, int64_t rows, int32_t n_experts)
+static pn_weight *add_source(pn_builder *b, const pn_tensor *t, const pn_matrices *m)
 {
     pn_network *net = b->net;
     pn_source *s = pn_arena_get(&net->arena, 1, sizeof *s);
@@ -92,8 +92,8 @@ static pn_weight *add_source(pn_builder *b, const pn_tensor *t, int64_t first_ro
         pn_build_fail(b, PINCH_ERR_MEMORY, "out of memory for the list of tensors");
         return NULL;
     }
-    *s = (pn_source){.weight = {.type = t->type, .rows = rows, .k = t->ne[0], .n_experts = n_experts}, .tensor = t, .first_row = first_row};
-    if (!choose_kernel(b, s) || !add_bytes(b, s)) return NULL;
+    *s = (pn_source){.weight = {.type = t->type, .rows = m->rows, .k = m->k, .n_experts = m->n}, .tensor = t, .first_row = m->first, .stride = m->total};
+    if (!choose_kernel(b, s, b->options->exact || m->plain) || !add_bytes(b, s)) return NULL;
     if (net->last) net->last->next = s;
     else net->first = s;
     net->last = s;
@@ -111,12 +111,18 @@ static void bind_scale(pn_builder *b, pn_weight *w, int32_t layer, const char *n
     w->scale = pn_bind_vector(b, layer, scale, w->n_experts, false);
 }
 
+const pn_weight *pn_bind_matrices(pn_builder *b, int32_t layer, const char *name, pn_matrices m)
+{
+    const int64_t shape[3] = {m.k, m.joined ? m.total * m.n : m.total, m.joined ? 1 : m.n};
+    const pn_tensor *t = find(b, layer, name, shape, !m.optional);
+    pn_weight *w = t ? add_source(b, t, &m) : NULL;
+    if (w && !m.joined) bind_scale(b, w, layer, name);
+    return w;
+}
+
 const pn_weight *pn_bind_experts(pn_builder *b, int32_t layer, const char *name, int64_t k, int64_t rows, int32_t n, bool required)
 {
-    const pn_tensor *t = find(b, layer, name, (const int64_t[3]){k, rows, n}, required);
-    pn_weight *w = t ? add_source(b, t, 0, rows, n) : NULL;
-    if (w) bind_scale(b, w, layer, name);
-    return w;
+    return pn_bind_matrices(b, layer, name, (pn_matrices){.k = k, .total = rows, .rows = rows, .n = n, .optional = !required});
 }
 
 const pn_weight *pn_bind(pn_builder *b, int32_t layer, const char *name, int64_t k, int64_t rows, bool required)
@@ -127,15 +133,7 @@ const pn_weight *pn_bind(pn_builder *b, int32_t layer, const char *name, int64_t
 const pn_weight *pn_bind_part(pn_builder *b, int32_t layer, const char *name, int64_t k, int64_t total, int64_t first, int64_t rows)
 {
     const pn_tensor *t = find(b, layer, name, (const int64_t[3]){k, total, 1}, true);
-    return t ? add_source(b, t, first, rows, 1) : NULL;
-}
-
-const pn_weight *pn_bind_experts_part(pn_builder *b, int32_t layer, const char *name, int64_t k, int64_t total, int64_t first, int64_t rows, int32_t n)
-{
-    const pn_tensor *t = find(b, layer, name, (const int64_t[3]){k, total, n}, true);
-    pn_weight *w = t ? add_source(b, t, first, rows, n) : NULL;
-    if (w) bind_scale(b, w, layer, name);
-    return w;
+    return t ? add_source(b, t, &(pn_matrices){.k = k, .total = total, .first = first, .rows = rows, .n = 1}) : NULL;
 }
 
 /* A tensor's values as floats, in file order. */

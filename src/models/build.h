@@ -29,6 +29,11 @@ typedef struct pn_mamba {
     bool normed;              /* ssm_norm must be there */
 } pn_mamba;
 
+/* Latent attention: sizes that its layers share; d_k and d_v of a layer are those of the heads outside of the latent space. */
+typedef struct pn_mla_dims {
+    int32_t rank, n_rot;      /* channels of the latent and of the rotated key */
+} pn_mla_dims;
+
 /* A decoder of pre- or post-normed attention and feed-forward blocks: variation is data. */
 typedef struct pn_decoder {
     pn_layer *layers;         /* [n_layers] */
@@ -40,16 +45,15 @@ typedef struct pn_decoder {
     float q_scale;            /* multiplies queries after rotation */
     float temperature, temperature_length;
     float attn_softcap;
+    pn_mla_dims mla;          /* of pn_emit_mla */
     bool ignore_ffn_scales;   /* the reference loads `ffn_*.scale` of this architecture and does not use them */
     /* blocks */
     const char *attn_norm, *ffn_norm;           /* tensor names; NULL: none */
     const char *post_attn_norm, *post_ffn_norm; /* NULL: none */
-    const char *heads_norm, *hidden_norm;       /* of what attn_output and ffn_down get; NULL: none */
     float residual_scale;
     /* feed-forward */
     pn_gate gate;
     bool gate_in_up;          /* ffn_up holds gate rows, then up rows */
-    bool ungated;             /* down(act(up x)), shared experts too */
     int32_t n_experts, n_used, n_ff_expert;
     int32_t n_ff_shared;      /* of the shared expert; 0: none; PN_WIDTH_OF_TENSOR */
     int32_t n_dense;          /* leading layers without experts */
@@ -94,6 +98,9 @@ bool pn_meta_bool(pn_builder *b, const char *name, bool fallback);
 
 /* Common keys: layers, widths, heads, eps, experts; every layer rotates with table 0 later. */
 void pn_describe_decoder(pn_builder *b);
+/* Latent attention in every layer, as its keys say: `attention.kv_lora_rank`, `.key_length_mla` and `.value_length_mla` (or `.key_length` and `.value_length`
+ * of older files), `rope.dimension_count`. Layers whose mixer is another may overwrite theirs. */
+void pn_describe_mla(pn_builder *b);
 /* A sentence where a file of a mixture has no experts. */
 void pn_need_experts(pn_builder *b);
 /* Experts of the families that say how they choose: `expert_gating_func` (absent or 0: `fallback`; 0: required), `expert_weights_norm` and `_scale`, leading dense layers,
@@ -110,6 +117,9 @@ typedef struct pn_rope_want {
     bool plain;               /* rope.scaling.attn_factor does not apply either */
     bool factors;             /* tensors rope_freqs, or rope_factors_* with longrope, apply */
     bool factors_always;      /* rope_factors_* whatever the scaling type (phi3) */
+    bool yarn_betas;          /* rope.scaling.yarn_beta_fast and _slow count */
+    double yarn_log_multiplier; /* the magnitude 1 + 0.1*ln f is divided by 1 + 0.1*this*ln f; 0: not */
+    bool yarn_own_multiplier; /* and is 1 + 0.1*yarn_log_multiplier*ln f itself, so that both cancel */
     double base;              /* 0: rope.freq_base */
 } pn_rope_want;
 int pn_describe_rope(pn_builder *b, pn_rope_want want);
@@ -121,8 +131,15 @@ const pn_weight *pn_bind(pn_builder *b, int32_t layer, const char *name, int64_t
 /* Rows [first, first + rows) of a matrix of `total` rows. */
 const pn_weight *pn_bind_part(pn_builder *b, int32_t layer, const char *name, int64_t k, int64_t total, int64_t first, int64_t rows);
 const pn_weight *pn_bind_experts(pn_builder *b, int32_t layer, const char *name, int64_t k, int64_t rows, int32_t n, bool required);
-/* The same of each of n matrices. */
-const pn_weight *pn_bind_experts_part(pn_builder *b, int32_t layer, const char *name, int64_t k, int64_t total, int64_t first, int64_t rows, int32_t n);
+/* Rows [first, first + rows) of each of n matrices of `total` rows. */
+typedef struct pn_matrices {
+    int64_t k, total, first, rows;
+    int32_t n;
+    bool joined;              /* the tensor has two dimensions: the matrices follow one another in its rows */
+    bool plain;               /* in file layout, for a step that reads rows itself */
+    bool optional;
+} pn_matrices;
+const pn_weight *pn_bind_matrices(pn_builder *b, int32_t layer, const char *name, pn_matrices m);
 const float *pn_bind_vector(pn_builder *b, int32_t layer, const char *name, int64_t n, bool required);
 /* A small matrix as floats, [rows][k]. */
 const float *pn_bind_table(pn_builder *b, int32_t layer, const char *name, int64_t k, int64_t rows, bool required);
@@ -149,16 +166,13 @@ void pn_emit_to_stream(pn_builder *b, int32_t layer, const pn_weight *w, const f
 
 void pn_emit_begin(pn_builder *b);
 void pn_emit_attention(pn_builder *b, int32_t layer);
-/* Its parts, for layers that do something else beside it: norm and projections, with the input prepared in the formats `also` for the next step; and all that
- * follows, with the result in buffer `value`. */
-void pn_emit_attention_in(pn_builder *b, int32_t layer, unsigned also);
-void pn_emit_attention_out(pn_builder *b, int32_t layer, int value);
 void pn_emit_short_conv(pn_builder *b, int32_t layer);
 void pn_emit_mamba(pn_builder *b, int32_t layer);
 /* Its parts, for layers that do something else beside it: the first matrix, and all that follows, with the result in `value`. */
 const pn_weight *pn_bind_mamba_in(pn_builder *b, int32_t layer);
 void pn_emit_mamba_in(pn_builder *b, int32_t layer, const pn_weight *in, pn_prep prep);
 void pn_emit_mamba_out(pn_builder *b, int32_t layer, int value);
+void pn_emit_mla(pn_builder *b, int32_t layer);
 void pn_emit_feed_forward(pn_builder *b, int32_t layer);
 void pn_emit_head(pn_builder *b);
 /* All of it, layer by layer. */

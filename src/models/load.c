@@ -27,7 +27,7 @@ static pinch_status load_units(const loader *l, const pn_source *s, int64_t expe
 {
     const pn_weight *w = &s->weight;
     const int64_t step = unit_rows(s), row0 = from * step, row1 = pn_min64(to * step, w->rows);
-    const uint64_t first = ((uint64_t)expert * (uint64_t)s->tensor->ne[1] + (uint64_t)(s->first_row + row0)) * row_bytes, bytes = (uint64_t)(row1 - row0) * row_bytes;
+    const uint64_t first = ((uint64_t)expert * (uint64_t)s->stride + (uint64_t)(s->first_row + row0)) * row_bytes, bytes = (uint64_t)(row1 - row0) * row_bytes;
     uint8_t *matrix = l->net->resident + s->offset + (uint64_t)expert * w->matrix_bytes;
     if (!w->kernel || !w->kernel->group_bytes) return pn_gguf_read(l->net->g, s->tensor, first, matrix + (uint64_t)row0 * row_bytes, bytes, err);
     const pinch_status st = pn_gguf_read(l->net->g, s->tensor, first, raw, bytes, err);

@@ -29,14 +29,13 @@ static double yarn_magnitude(double s, double k) { return s <= 1.0 ? 1.0 : 1.0 +
 /* Pair at which a wavelength fits `turns` times into the original context. */
 static double yarn_corner(double n_rot, double n_ctx, double turns, double base) { return n_rot * pn_log(n_ctx / (turns * 2.0 * 3.14159265358979323846)) / (2.0 * pn_log(base)); }
 
-static void yarn(pn_builder *b, pn_rope *rope, double base, double factor, int32_t n_ctx_orig)
+static void yarn(pn_builder *b, pn_rope *rope, pn_rope_want want, double base, double factor, int32_t n_ctx_orig)
 {
-    const float fast = pn_meta_float(b, "rope.scaling.yarn_beta_fast", 32.0), slow = pn_meta_float(b, "rope.scaling.yarn_beta_slow", 1.0);
-    const float multiplier = pn_meta_float(b, "rope.scaling.yarn_log_multiplier", 0.0);
-    const bool own = !strcmp(b->arch, "mistral3"); /* the only architecture whose loader reads these keys */
+    const double fast = want.yarn_betas ? (double)pn_meta_float(b, "rope.scaling.yarn_beta_fast", 32.0) : 32.0;
+    const double slow = want.yarn_betas ? (double)pn_meta_float(b, "rope.scaling.yarn_beta_slow", 1.0) : 1.0;
     const double n_rot = rope->n_pairs * 2.0;
-    const double low = fmax(0.0, floor(yarn_corner(n_rot, n_ctx_orig, own ? fast : 32.0, base)));
-    const double high = fmin(n_rot - 1.0, ceil(yarn_corner(n_rot, n_ctx_orig, own ? slow : 1.0, base)));
+    const double low = fmax(0.0, floor(yarn_corner(n_rot, n_ctx_orig, fast, base)));
+    const double high = fmin(n_rot - 1.0, ceil(yarn_corner(n_rot, n_ctx_orig, slow, base)));
     float *mix = pn_arena_get(&b->net->arena, (uint64_t)rope->n_pairs, sizeof *mix);
     if (!mix) {
         pn_build_fail(b, PINCH_ERR_MEMORY, "out of memory for a rotary table");
@@ -47,8 +46,8 @@ static void yarn(pn_builder *b, pn_rope *rope, double base, double factor, int32
         mix[k] = 1.0f - fminf(1.0f, fmaxf(0.0f, at));
     }
     rope->mix = mix;
-    const double m = own && multiplier != 0.0f ? yarn_magnitude(factor, 1.0) / yarn_magnitude(factor, multiplier) : yarn_magnitude(factor, 1.0);
-    rope->magnitude *= (float)m;
+    if (want.yarn_log_multiplier == 0.0) rope->magnitude *= (float)yarn_magnitude(factor, 1.0);
+    else rope->magnitude *= (float)(yarn_magnitude(factor, want.yarn_own_multiplier ? want.yarn_log_multiplier : 1.0) / yarn_magnitude(factor, want.yarn_log_multiplier));
 }
 
 static void factors(pn_builder *b, pn_rope *rope, pn_rope_want want, scaling type, int32_t n_ctx_orig)
@@ -84,7 +83,7 @@ int pn_describe_rope(pn_builder *b, pn_rope_want want)
     *rope = (pn_rope){.neox = want.neox, .n_pairs = n_rot / 2, .step = pn_powf((float)base, -2.0f / (float)n_rot), .freq_scale = 1.0f, .magnitude = 1.0f, .long_beyond = INT32_MAX};
     if (!want.plain) rope->magnitude = pn_meta_float(b, "rope.scaling.attn_factor", 1.0);
     if (type != SCALING_NONE) rope->freq_scale = 1.0f / (float)factor;
-    if (type == SCALING_YARN) yarn(b, rope, base, factor, n_ctx_orig);
+    if (type == SCALING_YARN) yarn(b, rope, want, base, factor, n_ctx_orig);
     if (want.factors) factors(b, rope, want, type, n_ctx_orig);
     return plan->n_ropes++;
 }

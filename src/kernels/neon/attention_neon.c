@@ -165,3 +165,56 @@ INLINE void pv_all(float *const *o, const float *p, int64_t ld, const void *v, s
 PV(f32, FORM_F32)
 PV(f16, FORM_F16)
 PV(q8_0, FORM_Q8_0)
+
+/* ---- a tile of K as rows ---- */
+
+/* 16 positions of channel c of a tile. */
+INLINE void channel_16(float32x4_t w[4], const uint8_t *k, int c, int form)
+{
+    if (form != FORM_Q8_0) {
+        load_16(w, k + (size_t)c * TILE * (form == FORM_F32 ? 4 : 2), form);
+        return;
+    }
+    const uint8_t *block = k + (size_t)(c / 32) * 34 * TILE;
+    codes_16(w, block + 2 * TILE + c % 32 * TILE);
+    for (int j = 0; j < 4; j++) w[j] = vmulq_f32(w[j], half_4(block + 8 * j));
+}
+
+/* Four channels of 16 positions to rows. */
+INLINE void turn_4(float *y, int64_t ld, float32x4_t w[4][4])
+{
+    for (int j = 0; j < 4; j++) {
+        const float32x4x2_t a = vtrnq_f32(w[0][j], w[1][j]), b = vtrnq_f32(w[2][j], w[3][j]);
+        float *row = y + 4 * j * ld;
+        vst1q_f32(row, vcombine_f32(vget_low_f32(a.val[0]), vget_low_f32(b.val[0])));
+        vst1q_f32(row + ld, vcombine_f32(vget_low_f32(a.val[1]), vget_low_f32(b.val[1])));
+        vst1q_f32(row + 2 * ld, vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0])));
+        vst1q_f32(row + 3 * ld, vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1])));
+    }
+}
+
+INLINE void k_rows_all(float *y, int64_t ld, const uint8_t *k, int d, int form)
+{
+    int c = 0;
+    for (; c + 4 <= d; c += 4) {
+        float32x4_t w[4][4];
+        for (int i = 0; i < 4; i++) channel_16(w[i], k, c + i, form);
+        turn_4(y + c, ld, w);
+    }
+    for (; c < d; c++) {
+        float32x4_t w[4];
+        float t[TILE];
+        channel_16(w, k, c, form);
+        for (int j = 0; j < 4; j++) vst1q_f32(t + 4 * j, w[j]);
+        for (int p = 0; p < TILE; p++) y[p * ld + c] = t[p];
+    }
+}
+
+#define K_ROWS(type, form)                                                          \
+    void pn_neon_k_rows_##type(float *y, int64_t ld, const void *k, int d)          \
+    {                                                                               \
+        k_rows_all(y, ld, k, d, form);                                              \
+    }
+K_ROWS(f32, FORM_F32)
+K_ROWS(f16, FORM_F16)
+K_ROWS(q8_0, FORM_Q8_0)

@@ -254,6 +254,24 @@ PV(f32)
 PV(f16)
 PV(q8_0)
 
+static float key_f32(const uint8_t *k, int c, int p) { return pn_load_f32(k + 4 * (c * tile + p)); }
+static float key_f16(const uint8_t *k, int c, int p) { return pn_load_f16(k + 2 * (c * tile + p)); }
+static float key_q8_0(const uint8_t *k, int c, int p)
+{
+    const uint8_t *block = k + (size_t)(c / 32) * 34 * tile;
+    return (float)(int8_t)block[2 * tile + c % 32 * tile + p] * pn_load_f16(block + 2 * p);
+}
+
+#define K_ROWS(type)                                                                                \
+    static void k_rows_##type(float *y, int64_t ld, const void *k, int d)                           \
+    {                                                                                               \
+        for (int p = 0; p < tile; p++)                                                              \
+            for (int c = 0; c < d; c++) y[p * ld + c] = key_##type((const uint8_t *)k, c, p);       \
+    }
+K_ROWS(f32)
+K_ROWS(f16)
+K_ROWS(q8_0)
+
 /* ---- recurrent layers ---- */
 
 static float conv_one(const pn_conv_rows *c, int64_t row, int64_t i)

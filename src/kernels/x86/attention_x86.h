@@ -212,3 +212,48 @@ static void pv_q8_0(float *const *o, const float *p, int64_t ld, const void *v, 
 {
     pv(vector_q8_0, (weigh_at){.o = o, .p = p, .ld = ld, .v = v, .row_bytes = row_bytes}, n_pos, n_q, d, true);
 }
+
+/* ---- a tile of K as rows ---- */
+
+/* t: 16 channels of 16 positions each, to channels 0..15 of 16 rows. */
+PN_INLINE void turn(float *y, int64_t ld, const float *t)
+{
+    PN_UNROLL for (int p = 0; p < 16; p += 4)
+    {
+        PN_UNROLL for (int c = 0; c < 16; c += 4)
+        {
+            __m128 a = _mm_loadu_ps(t + c * 16 + p), b = _mm_loadu_ps(t + (c + 1) * 16 + p), e = _mm_loadu_ps(t + (c + 2) * 16 + p), f = _mm_loadu_ps(t + (c + 3) * 16 + p);
+            _MM_TRANSPOSE4_PS(a, b, e, f);
+            _mm_storeu_ps(y + p * ld + c, a);
+            _mm_storeu_ps(y + (p + 1) * ld + c, b);
+            _mm_storeu_ps(y + (p + 2) * ld + c, e);
+            _mm_storeu_ps(y + (p + 3) * ld + c, f);
+        }
+    }
+}
+
+/* A tile's channel c: its 16 positions. */
+typedef lanes (*channel_fn)(const uint8_t *k, int c);
+PN_INLINE lanes channel_f32(const uint8_t *k, int c) { return vector_f32(k, c); }
+PN_INLINE lanes channel_f16(const uint8_t *k, int c) { return vector_f16(k, c); }
+PN_INLINE lanes channel_q8_0(const uint8_t *k, int c)
+{
+    const uint8_t *block = k + (size_t)(c / 32) * 34 * 16;
+    return l_mul(l_load_i8(block + 32 + c % 32 * 16), l_load_f16(block));
+}
+
+PN_INLINE void k_rows(channel_fn channel, float *y, int64_t ld, const uint8_t *k, int d)
+{
+    float t[16 * 16];
+    for (int c = 0; c < d; c += 16) {
+        const int n = d - c < 16 ? d - c : 16;
+        for (int i = 0; i < n; i++) l_store(t + i * 16, channel(k, c + i));
+        if (n == 16) turn(y + c, ld, t);
+        for (int p = 0; n < 16 && p < 16; p++)
+            for (int i = 0; i < n; i++) y[p * ld + c + i] = t[i * 16 + p];
+    }
+}
+
+static void k_rows_f32(float *y, int64_t ld, const void *k, int d) { k_rows(channel_f32, y, ld, k, d); }
+static void k_rows_f16(float *y, int64_t ld, const void *k, int d) { k_rows(channel_f16, y, ld, k, d); }
+static void k_rows_q8_0(float *y, int64_t ld, const void *k, int d) { k_rows(channel_q8_0, y, ld, k, d); }
