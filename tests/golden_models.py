@@ -10,7 +10,7 @@ import drive
 
 # What this version runs; a case of another architecture has to be refused with a sentence.
 with open(os.path.join(drive.ROOT, "src/models/arch.def"), encoding="utf-8") as arch_def:
-    RUNS = set(re.findall(r"^ARCH\((\w+)\)", arch_def.read(), re.M))
+    RUNS = set(re.findall(r"^ARCH(?:_AS\(\w+, \"|\()([\w-]+)", arch_def.read(), re.M))
 KV = {"f32": ("f32", "f32"), "f16": ("f16", "f16"), "q8_0": ("q8_0", "f16")}
 EXACT = ("--activations", "f32")
 GOLDEN = drive.golden()

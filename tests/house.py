@@ -213,7 +213,7 @@ def lengths():
 
 
 def readme():
-    names = re.findall(r"^ARCH\((\w+)\)", read("src/models/arch.def"), re.M)
+    names = re.findall(r"^ARCH(?:_AS\(\w+, \"|\()([\w-]+)", read("src/models/arch.def"), re.M)
     rows = [line for line in read("README.md").splitlines() if line.startswith("| `")]
     check("README.md lists every architecture", [f"no row for `{n}`" for n in names if not any(f"`{n}`" in row for row in rows)] if names else ["arch.def names none"])
 

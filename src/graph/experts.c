@@ -48,6 +48,7 @@ static void up_rows(pn_run *run, pn_lane *lane, const pn_step *step, int32_t exp
 
 static bool experts_up(pn_run *run, pn_lane *lane, const pn_step *step)
 {
+    pn_prep_rows(run, lane, &step->u.up.prep);
     each_expert(run, lane, step, step->u.up.up.w->rows, up_rows);
     return true;
 }
@@ -55,7 +56,7 @@ static bool experts_up(pn_run *run, pn_lane *lane, const pn_step *step)
 static pn_uses experts_up_uses(const pn_step *step)
 {
     const pn_experts_up *s = &step->u.up;
-    return (pn_uses){.writes = pn_buffer_bit(s->gate.w ? s->gate.buffer : s->up.buffer)};
+    return (pn_uses){.reads = pn_prep_reads(&s->prep), .writes = pn_buffer_bit(s->gate.w ? s->gate.buffer : s->up.buffer)};
 }
 
 const pn_step_kind pn_step_experts_up = {"experts up", experts_up, experts_up_uses};

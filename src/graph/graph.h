@@ -40,11 +40,11 @@ static inline pn_buffer_set pn_buffer_bit(int buffer) { return buffer == PN_NONE
 
 /* ---- what a step does to its input before it uses it ----------------------------------------------------------------------------- */
 
-/* stream += scale * norm(value), where value is a buffer's row, or the weighted sum of a row's experts (plus a shared expert's row). */
+/* stream += scale * norm(value), where value is a buffer's row, or the weighted sum of a row's experts; plus another row. */
 typedef struct pn_update {
     int from;                /* buffer; PN_NONE: no update */
     int32_t n_used;          /* experts in `from`, each width floats; 0: a plain row */
-    int shared;              /* buffer added to the experts' sum; PN_NONE */
+    int shared;              /* buffer added to that: a shared expert's, or a second mixer's; PN_NONE */
     const float *post_norm;  /* [width]; NULL: none */
     float scale;             /* 1: none */
 } pn_update;
@@ -52,6 +52,7 @@ typedef struct pn_update {
 typedef struct pn_prep {
     int source;              /* buffer; PN_NONE: use what the step before prepared */
     int64_t width;           /* floats */
+    int32_t n_used;          /* `source` holds the results of that many experts: their weighted sum is the input; 0: a plain row */
     pn_update update;        /* only for the stream */
     const float *norm;       /* [width] RMSNorm weight; NULL: none */
     int32_t groups;          /* equal parts of the row that are normed each by itself; 0: the whole row */
@@ -123,6 +124,7 @@ typedef struct pn_route {
 } pn_route;
 
 typedef struct pn_experts_up {
+    pn_prep prep;            /* only where experts have an input of their own; else what the router got serves */
     pn_output gate, up;      /* act(gate) * up, and up has no buffer; gate.w NULL: act(up) */
     pn_gate act;
     int32_t n_used;

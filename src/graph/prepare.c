@@ -9,14 +9,21 @@ void pn_rms_norm(const pn_ops *ops, float *y, const float *x, const float *w, fl
     ops->norm_scale(y, x, 1.0f / sqrtf(mean + eps), w, n);
 }
 
-/* The value that an update adds: a plain row where it lies, or experts summed into `sum` in the order in which they were chosen. */
+/* Experts of a row summed into `sum` in the order in which they were chosen. */
+static void sum_experts(const pn_run *run, const float *from, int32_t n_used, int32_t row, int64_t width, float *sum)
+{
+    const float *weight = run->chosen_weight + (int64_t)row * n_used;
+    run->ops->norm_scale(sum, from, weight[0], NULL, width);
+    for (int32_t i = 1; i < n_used; i++) run->ops->add_scaled(sum, from + i * width, weight[i], width);
+}
+
+/* The value that an update adds: a plain row where it lies, or sums in `sum`. */
 static const float *update_value(const pn_run *run, const pn_update *u, int32_t row, int64_t width, float *sum)
 {
     const float *from = pn_row(run, u->from, row);
-    if (u->n_used == 0) return from;
-    const float *weight = run->chosen_weight + (int64_t)row * u->n_used;
-    run->ops->norm_scale(sum, from, weight[0], NULL, width);
-    for (int32_t i = 1; i < u->n_used; i++) run->ops->add_scaled(sum, from + i * width, weight[i], width);
+    if (u->n_used == 0 && u->shared == PN_NONE) return from;
+    if (u->n_used) sum_experts(run, from, u->n_used, row, width, sum);
+    else memcpy(sum, from, (size_t)width * sizeof *sum);
     if (u->shared != PN_NONE) run->ops->add(sum, pn_row(run, u->shared, row), width);
     return sum;
 }
@@ -48,6 +55,10 @@ void pn_prep_row(const pn_run *run, pn_lane *lane, const pn_prep *prep, int32_t 
         float *stream = pn_stream_row(run, lane, row);
         if (prep->update.from != PN_NONE) update_stream(run, lane, prep, stream, row);
         x = stream;
+    }
+    if (prep->n_used) {
+        sum_experts(run, x, prep->n_used, row, prep->width, lane->work);
+        x = lane->work;
     }
     if (prep->norm) {
         const int64_t part = prep->groups ? prep->width / prep->groups : prep->width;

@@ -79,6 +79,7 @@ static void need_step(needs *n, const pn_step *s)
     } else if (s->kind == &pn_step_mla) {
         need_mla(n, &s->u.mla);
     } else if (s->kind == &pn_step_experts_up) {
+        need_prep(n, &s->u.up.prep);
         need_weight(n, s->u.up.gate.w);
         need_weight(n, s->u.up.up.w);
     } else if (s->kind == &pn_step_experts_down) {

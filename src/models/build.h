@@ -50,10 +50,12 @@ typedef struct pn_decoder {
     /* blocks */
     const char *attn_norm, *ffn_norm;           /* tensor names; NULL: none */
     const char *post_attn_norm, *post_ffn_norm; /* NULL: none */
+    const char *heads_norm, *hidden_norm;       /* of what attn_output and ffn_down get; NULL: none */
     float residual_scale;
     /* feed-forward */
     pn_gate gate;
     bool gate_in_up;          /* ffn_up holds gate rows, then up rows */
+    bool ungated;             /* down(act(up x)), shared experts too */
     int32_t n_experts, n_used, n_ff_expert;
     int32_t n_ff_shared;      /* of the shared expert; 0: none; PN_WIDTH_OF_TENSOR */
     int32_t n_dense;          /* leading layers without experts */
@@ -166,6 +168,10 @@ void pn_emit_to_stream(pn_builder *b, int32_t layer, const pn_weight *w, const f
 
 void pn_emit_begin(pn_builder *b);
 void pn_emit_attention(pn_builder *b, int32_t layer);
+/* Its parts, for layers that do something else beside it: norm and projections, with the input prepared in the formats `also` for the next step; and all that
+ * follows, with the result in buffer `value`. */
+void pn_emit_attention_in(pn_builder *b, int32_t layer, unsigned also);
+void pn_emit_attention_out(pn_builder *b, int32_t layer, int value);
 void pn_emit_short_conv(pn_builder *b, int32_t layer);
 void pn_emit_mamba(pn_builder *b, int32_t layer);
 /* Its parts, for layers that do something else beside it: the first matrix, and all that follows, with the result in `value`. */

@@ -52,8 +52,8 @@ void pn_emit_begin(pn_builder *b)
 
 /* ---- attention ------------------------------------------------------------------------------------------------------------------------ */
 
-/* q, k and v into one buffer, from one fused tensor or three. */
-static void emit_qkv(pn_builder *b, int32_t il, int buffer)
+/* q, k, v and the heads' gates into one buffer, from one fused tensor or three; `also`: formats that the next step wants of the same input. */
+static void emit_qkv(pn_builder *b, int32_t il, int buffer, unsigned also)
 {
     const pn_layer *l = &b->d.layers[il];
     const int64_t E = b->d.n_embd, q = (int64_t)l->n_head * l->d_k, k = (int64_t)l->n_head_kv * l->d_k, v = (int64_t)l->n_head_kv * l->d_v;
@@ -61,7 +61,7 @@ static void emit_qkv(pn_builder *b, int32_t il, int buffer)
     const pn_weight *gate = l->gated_heads ? pn_bind(b, il, "attn_gate.weight", E, l->n_head, true) : NULL;
     if (pn_has_tensor(b, il, "attn_qkv.weight")) {
         const pn_weight *w[2] = {pn_bind(b, il, "attn_qkv.weight", E, q + k + v, true), gate};
-        pn_step *s = pn_emit_matmul(b, il, pn_emit_prep(b, norm, pn_formats_of(w, 2)));
+        pn_step *s = pn_emit_matmul(b, il, pn_emit_prep(b, norm, also | pn_formats_of(w, 2)));
         pn_emit_output(s, w[0], pn_bind_vector(b, il, "attn_qkv.bias", q + k + v, false), false, buffer, 0);
         pn_emit_output(s, gate, NULL, false, buffer, q + k + v);
         return;
@@ -69,7 +69,7 @@ static void emit_qkv(pn_builder *b, int32_t il, int buffer)
     const pn_weight *w[4] = {pn_bind(b, il, "attn_q.weight", E, q, true), pn_bind(b, il, "attn_k.weight", E, k, true), pn_bind(b, il, "attn_v.weight", E, v, true), gate};
     const float *bias[4] = {pn_bind_vector(b, il, "attn_q.bias", q, false), pn_bind_vector(b, il, "attn_k.bias", k, false), pn_bind_vector(b, il, "attn_v.bias", v, false)};
     const int64_t column[4] = {0, q, q + k, q + k + v};
-    pn_step *s = pn_emit_matmul(b, il, pn_emit_prep(b, norm, pn_formats_of(w, 4)));
+    pn_step *s = pn_emit_matmul(b, il, pn_emit_prep(b, norm, also | pn_formats_of(w, 4)));
     for (int i = 0; i < 4; i++) pn_emit_output(s, w[i], bias[i], false, buffer, column[i]);
 }
 
@@ -98,32 +98,49 @@ void pn_emit_to_stream(pn_builder *b, int32_t il, const pn_weight *w, const floa
     b->pending = (pn_update){.from = value, .shared = PN_NONE, .post_norm = post_norm ? pn_bind_vector(b, il, post_norm, b->d.n_embd, true) : NULL, .scale = b->d.residual_scale};
 }
 
-void pn_emit_attention(pn_builder *b, int32_t il)
+static int64_t qkv_width(const pn_layer *l) { return ((int64_t)l->n_head + l->n_head_kv) * l->d_k + (int64_t)l->n_head_kv * l->d_v; }
+
+void pn_emit_attention_in(pn_builder *b, int32_t il, unsigned also)
 {
     const pn_layer *l = &b->d.layers[il];
-    const int64_t width = (int64_t)l->n_head * l->d_v, qkv_width = ((int64_t)l->n_head + l->n_head_kv) * l->d_k + (int64_t)l->n_head_kv * l->d_v;
     if (!b->status && (l->n_head == 0 || l->n_head_kv == 0)) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata gives layer %d of '%s' no attention heads", (int)il, b->arch);
     if (b->status) return;
-    const int qkv = pn_emit_buffer(b, "qkv", qkv_width + (l->gated_heads ? l->n_head : 0)), heads = pn_emit_buffer(b, "heads", width);
+    const int qkv = pn_emit_buffer(b, "qkv", qkv_width(l) + (l->gated_heads ? l->n_head : 0));
+    if (!b->status) emit_qkv(b, il, qkv, also);
+}
+
+void pn_emit_attention_out(pn_builder *b, int32_t il, int value)
+{
+    const pn_layer *l = &b->d.layers[il];
     if (b->status) return;
-    emit_qkv(b, il, qkv);
+    const int64_t width = (int64_t)l->n_head * l->d_v;
+    const int qkv = pn_emit_buffer(b, "qkv", 0), heads = pn_emit_buffer(b, "heads", width);
     emit_rope_kv(b, il, qkv);
     const pn_weight *w = pn_bind(b, il, "attn_output.weight", width, b->d.n_embd, true);
-    const float *bias = pn_bind_vector(b, il, "attn_output.bias", b->d.n_embd, false);
-    const pn_prep prep = {.source = heads, .width = width, .update = {.from = PN_NONE}, .formats = pn_formats_of(&w, 1), .in_attention = true};
+    const float *bias = pn_bind_vector(b, il, "attn_output.bias", b->d.n_embd, false), *norm = b->d.heads_norm ? pn_bind_vector(b, il, b->d.heads_norm, width, true) : NULL;
+    const pn_prep prep = {.source = heads, .width = width, .update = {.from = PN_NONE}, .norm = norm, .eps = b->d.eps, .formats = pn_formats_of(&w, 1), .in_attention = true};
     pn_step *s = pn_emit(b, &pn_step_attention, il);
     if (!s) return;
     s->u.attention = (pn_attention){.buffer = qkv, .out = heads, .layer = il, .n_head = l->n_head, .n_head_kv = l->n_head_kv, .d_k = l->d_k, .d_v = l->d_v, .softcap = b->d.attn_softcap,
-                                    .gate_column = l->gated_heads ? qkv_width : PN_NONE, .emit = prep};
-    pn_emit_to_stream(b, il, w, bias, false, prep, b->d.post_attn_norm);
+                                    .gate_column = l->gated_heads ? qkv_width(l) : PN_NONE, .emit = prep};
+    pn_emit_output(pn_emit_matmul(b, il, prep), w, bias, false, value, 0);
+}
+
+void pn_emit_attention(pn_builder *b, int32_t il)
+{
+    pn_emit_attention_in(b, il, 0);
+    const int value = pn_emit_buffer(b, "value", b->d.n_embd);
+    pn_emit_attention_out(b, il, value);
+    const float *post_norm = b->d.post_attn_norm ? pn_bind_vector(b, il, b->d.post_attn_norm, b->d.n_embd, true) : NULL;
+    b->pending = (pn_update){.from = value, .shared = PN_NONE, .post_norm = post_norm, .scale = b->d.residual_scale};
 }
 
 /* ---- feed-forward --------------------------------------------------------------------------------------------------------------------- */
 
-/* Gate and up on one input, multiplied into buffer "hidden". */
+/* Gate and up on one input, multiplied into buffer "hidden"; up NULL: what would be the gate alone. */
 static void emit_gated(pn_builder *b, int32_t il, const pn_weight *gate, const pn_weight *up, const float *gate_bias, const float *up_bias, pn_prep prep)
 {
-    const int hidden = pn_emit_buffer(b, "hidden", up ? up->rows : 0);
+    const int hidden = pn_emit_buffer(b, "hidden", gate ? gate->rows : 0);
     pn_step *s = pn_emit_matmul(b, il, prep);
     if (!s) return;
     s->u.matmul.gate = b->d.gate;
@@ -131,9 +148,29 @@ static void emit_gated(pn_builder *b, int32_t il, const pn_weight *gate, const p
     pn_emit_output(s, up, up_bias, true, PN_NONE, 0);
 }
 
-static pn_prep hidden_prep(pn_builder *b, const pn_weight *down)
+static pn_prep hidden_prep(pn_builder *b, const pn_weight *down, const float *norm)
 {
-    return (pn_prep){.source = pn_emit_buffer(b, "hidden", 0), .width = down ? down->k : 0, .update = {.from = PN_NONE}, .formats = pn_formats_of(&down, 1)};
+    return (pn_prep){.source = pn_emit_buffer(b, "hidden", 0), .width = down ? down->k : 0, .update = {.from = PN_NONE}, .norm = norm, .eps = b->d.eps, .formats = pn_formats_of(&down, 1)};
+}
+
+/* w[0] with its bias goes through the activation; w[1], NULL where nothing is gated, multiplies the result. */
+static void bind_up(pn_builder *b, int32_t il, int64_t F, const pn_weight *w[2], const float *bias[2])
+{
+    const int64_t E = b->d.n_embd;
+    w[1] = NULL;
+    bias[0] = bias[1] = NULL;
+    if (b->d.gate_in_up) {
+        w[0] = pn_bind_part(b, il, "ffn_up.weight", E, 2 * F, 0, F);
+        w[1] = pn_bind_part(b, il, "ffn_up.weight", E, 2 * F, F, F);
+        return;
+    }
+    const int up = b->d.ungated ? 0 : 1;
+    if (up) {
+        w[0] = pn_bind(b, il, "ffn_gate.weight", E, F, true);
+        bias[0] = pn_bind_vector(b, il, "ffn_gate.bias", F, false);
+    }
+    w[up] = pn_bind(b, il, "ffn_up.weight", E, F, true);
+    bias[up] = pn_bind_vector(b, il, "ffn_up.bias", F, false);
 }
 
 static void emit_dense(pn_builder *b, int32_t il, const float *norm)
@@ -141,23 +178,20 @@ static void emit_dense(pn_builder *b, int32_t il, const float *norm)
     const int64_t E = b->d.n_embd, F = b->d.layers[il].n_ff;
     if (F == 0) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata lacks '%s.feed_forward_length'", b->arch);
     const pn_weight *w[2];
-    if (b->d.gate_in_up) {
-        w[0] = pn_bind_part(b, il, "ffn_up.weight", E, 2 * F, 0, F);
-        w[1] = pn_bind_part(b, il, "ffn_up.weight", E, 2 * F, F, F);
-    } else {
-        w[0] = pn_bind(b, il, "ffn_gate.weight", E, F, true);
-        w[1] = pn_bind(b, il, "ffn_up.weight", E, F, true);
-    }
-    const float *gate_bias = b->d.gate_in_up ? NULL : pn_bind_vector(b, il, "ffn_gate.bias", F, false), *up_bias = b->d.gate_in_up ? NULL : pn_bind_vector(b, il, "ffn_up.bias", F, false);
-    emit_gated(b, il, w[0], w[1], gate_bias, up_bias, pn_emit_prep(b, norm, pn_formats_of(w, 2)));
+    const float *bias[2];
+    bind_up(b, il, F, w, bias);
+    emit_gated(b, il, w[0], w[1], bias[0], bias[1], pn_emit_prep(b, norm, pn_formats_of(w, 2)));
     const pn_weight *down = pn_bind(b, il, "ffn_down.weight", F, E, true);
-    pn_emit_to_stream(b, il, down, pn_bind_vector(b, il, "ffn_down.bias", E, false), true, hidden_prep(b, down), b->d.post_ffn_norm);
+    const float *hidden_norm = b->d.hidden_norm ? pn_bind_vector(b, il, b->d.hidden_norm, F, true) : NULL;
+    pn_emit_to_stream(b, il, down, pn_bind_vector(b, il, "ffn_down.bias", E, false), true, hidden_prep(b, down, hidden_norm), b->d.post_ffn_norm);
 }
 
 typedef struct mixture {
     const float *bias;        /* of the choice */
     const pn_weight *router, *gate, *up, *down;
-    const pn_weight *shared_gate, *shared_up, *shared_down;
+    const pn_weight *shared_gate, *shared_up, *shared_down; /* without a gate up stands in its place */
+    const pn_weight *latent_down, *latent_up; /* before and after the experts, which are narrower than the stream */
+    int64_t width;            /* of an expert's input and result */
 } mixture;
 
 static mixture bind_mixture(pn_builder *b, int32_t il)
@@ -165,55 +199,77 @@ static mixture bind_mixture(pn_builder *b, int32_t il)
     const pn_decoder *d = &b->d;
     const int64_t E = d->n_embd, F = d->n_ff_expert, S = d->n_ff_shared == PN_WIDTH_OF_TENSOR ? pn_tensor_rows(b, il, "ffn_up_shexp.weight", PN_MAX_FF) : d->n_ff_shared;
     if (F == 0) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata gives experts no width: '%s.feed_forward_length' or '%s.expert_feed_forward_length'", b->arch, b->arch);
-    mixture m = {.router = pn_bind(b, il, "ffn_gate_inp.weight", E, d->n_experts, true), .bias = pn_bind_vector(b, il, "exp_probs_b.bias", d->n_experts, false)};
-    if (pn_has_tensor(b, il, "ffn_gate_up_exps.weight")) {
-        m.gate = pn_bind_matrices(b, il, "ffn_gate_up_exps.weight", (pn_matrices){.k = E, .total = 2 * F, .rows = F, .n = d->n_experts});
-        m.up = pn_bind_matrices(b, il, "ffn_gate_up_exps.weight", (pn_matrices){.k = E, .total = 2 * F, .first = F, .rows = F, .n = d->n_experts});
-    } else {
-        m.gate = pn_bind_experts(b, il, "ffn_gate_exps.weight", E, F, d->n_experts, false);
-        m.up = pn_bind_experts(b, il, "ffn_up_exps.weight", E, F, d->n_experts, true);
+    mixture m = {.router = pn_bind(b, il, "ffn_gate_inp.weight", E, d->n_experts, true), .bias = pn_bind_vector(b, il, "exp_probs_b.bias", d->n_experts, false), .width = E};
+    if (pn_has_tensor(b, il, "ffn_latent_down.weight")) {
+        m.width = pn_tensor_rows(b, il, "ffn_latent_down.weight", PN_MAX_FF);
+        m.latent_down = pn_bind(b, il, "ffn_latent_down.weight", E, m.width, true);
+        m.latent_up = pn_bind(b, il, "ffn_latent_up.weight", m.width, E, true);
     }
-    m.down = pn_bind_experts(b, il, "ffn_down_exps.weight", F, E, d->n_experts, true);
+    if (pn_has_tensor(b, il, "ffn_gate_up_exps.weight")) {
+        m.gate = pn_bind_matrices(b, il, "ffn_gate_up_exps.weight", (pn_matrices){.k = m.width, .total = 2 * F, .rows = F, .n = d->n_experts});
+        m.up = pn_bind_matrices(b, il, "ffn_gate_up_exps.weight", (pn_matrices){.k = m.width, .total = 2 * F, .first = F, .rows = F, .n = d->n_experts});
+    } else {
+        m.gate = pn_bind_experts(b, il, "ffn_gate_exps.weight", m.width, F, d->n_experts, false);
+        m.up = pn_bind_experts(b, il, "ffn_up_exps.weight", m.width, F, d->n_experts, true);
+    }
+    m.down = pn_bind_experts(b, il, "ffn_down_exps.weight", F, m.width, d->n_experts, true);
     if (S > 0) {
-        m.shared_gate = pn_bind(b, il, "ffn_gate_shexp.weight", E, S, true);
-        m.shared_up = pn_bind(b, il, "ffn_up_shexp.weight", E, S, true);
+        const pn_weight *up = pn_bind(b, il, "ffn_up_shexp.weight", E, S, true);
+        m.shared_gate = d->ungated ? up : pn_bind(b, il, "ffn_gate_shexp.weight", E, S, true);
+        m.shared_up = d->ungated ? NULL : up;
         m.shared_down = pn_bind(b, il, "ffn_down_shexp.weight", S, E, true);
     }
     return m;
 }
 
-static void emit_experts(pn_builder *b, int32_t il, const mixture *m)
+/* The chosen experts' results, each m->width floats, in the buffer that is returned. */
+static int emit_experts(pn_builder *b, int32_t il, const mixture *m)
 {
     const pn_decoder *d = &b->d;
-    const int hidden = pn_emit_buffer(b, "expert hidden", d->n_ff_expert * d->n_used);
-    const int out = pn_emit_buffer(b, "expert value", (int64_t)d->n_embd * d->n_used);
+    const int hidden = pn_emit_buffer(b, "expert hidden", d->n_ff_expert * d->n_used), out = pn_emit_buffer(b, "expert value", m->width * d->n_used);
+    const pn_weight *inputs[2] = {m->gate, m->up};
+    pn_prep prep = {.source = PN_NONE, .update = {.from = PN_NONE}};
+    if (m->latent_down) prep = (pn_prep){.source = pn_emit_buffer(b, "latent", 0), .width = m->width, .update = {.from = PN_NONE}, .formats = pn_formats_of(inputs, 2)};
     pn_step *s = pn_emit(b, &pn_step_experts_up, il);
-    if (!s) return;
-    s->u.up = (pn_experts_up){.gate = {.w = m->gate, .buffer = hidden}, .up = {.w = m->up, .buffer = m->gate ? PN_NONE : hidden}, .act = d->gate, .n_used = d->n_used};
+    if (!s) return out;
+    s->u.up = (pn_experts_up){.prep = prep, .gate = {.w = m->gate, .buffer = hidden}, .up = {.w = m->up, .buffer = m->gate ? PN_NONE : hidden}, .act = d->gate, .n_used = d->n_used};
     const pn_experts_down down = {.source = hidden, .out = {.w = m->down, .buffer = out}, .n_used = d->n_used};
     s = pn_emit(b, &pn_step_experts_round, il);
     if (s) s->u.down = down;
     s = pn_emit(b, &pn_step_experts_down, il);
     if (s) s->u.down = down;
-    b->pending = (pn_update){.from = out, .n_used = d->n_used, .shared = PN_NONE, .scale = d->residual_scale};
+    return out;
+}
+
+/* The experts' weighted sum, back to the width of the stream. */
+static int emit_latent_up(pn_builder *b, int32_t il, const mixture *m, int experts)
+{
+    const int value = pn_emit_buffer(b, "latent value", b->d.n_embd);
+    const pn_prep prep = {.source = experts, .width = m->width, .n_used = b->d.n_used, .update = {.from = PN_NONE}, .formats = pn_formats_of(&m->latent_up, 1)};
+    pn_emit_output(pn_emit_matmul(b, il, prep), m->latent_up, NULL, false, value, 0);
+    return value;
 }
 
 static void emit_mixture(pn_builder *b, int32_t il, const float *norm)
 {
     const pn_decoder *d = &b->d;
     const mixture m = bind_mixture(b, il);
-    const pn_weight *inputs[5] = {m.router, m.gate, m.up, m.shared_gate, m.shared_up};
+    const pn_weight *inputs[5] = {m.router, m.latent_down ? m.latent_down : m.gate, m.latent_down ? NULL : m.up, m.shared_gate, m.shared_up};
     const int logits = pn_emit_buffer(b, "router", d->n_experts), value = pn_emit_buffer(b, "value", d->n_embd);
-    pn_emit_output(pn_emit_matmul(b, il, pn_emit_prep(b, norm, pn_formats_of(inputs, 5))), m.router, NULL, false, logits, 0);
-    pn_step *s = pn_emit(b, &pn_step_route, il);
+    pn_step *s = pn_emit_matmul(b, il, pn_emit_prep(b, norm, pn_formats_of(inputs, 5)));
+    pn_emit_output(s, m.router, NULL, false, logits, 0);
+    if (m.latent_down) pn_emit_output(s, m.latent_down, NULL, false, pn_emit_buffer(b, "latent", m.width), 0);
+    s = pn_emit(b, &pn_step_route, il);
     if (!s) return;
     s->u.route = (pn_route){.buffer = logits, .n_experts = d->n_experts, .n_used = d->n_used, .bias = m.bias, .how = d->routing};
     const pn_prep same = {.source = PN_NONE, .update = {.from = PN_NONE}};
-    if (m.shared_up) emit_gated(b, il, m.shared_gate, m.shared_up, NULL, NULL, same);
-    emit_experts(b, il, &m);
-    if (m.shared_down) {
-        pn_emit_output(pn_emit_matmul(b, il, hidden_prep(b, m.shared_down)), m.shared_down, NULL, false, value, 0);
-        b->pending.shared = value;
+    if (m.shared_gate) emit_gated(b, il, m.shared_gate, m.shared_up, NULL, NULL, same);
+    const int experts = emit_experts(b, il, &m);
+    if (m.shared_down) pn_emit_output(pn_emit_matmul(b, il, hidden_prep(b, m.shared_down, NULL)), m.shared_down, NULL, false, value, 0);
+    b->pending = (pn_update){.from = experts, .n_used = d->n_used, .shared = m.shared_down ? value : PN_NONE, .scale = d->residual_scale};
+    if (m.latent_up) {
+        b->pending.from = emit_latent_up(b, il, &m, experts);
+        b->pending.n_used = 0;
     }
     if (d->post_ffn_norm) b->pending.post_norm = pn_bind_vector(b, il, d->post_ffn_norm, d->n_embd, true);
 }

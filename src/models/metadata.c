@@ -183,7 +183,8 @@ void pn_describe_decoder(pn_builder *b)
     d->n_embd = (int32_t)pn_meta_int(b, "embedding_length", PN_REQUIRED, 1, 1 << 20);
     d->n_blocks = (int32_t)pn_meta_int(b, "block_count", PN_REQUIRED, 1, PN_MAX_LAYERS);
     const int32_t n = layers_of(b, d->n_blocks);
-    d->eps = pn_meta_float_required(b, "attention.layer_norm_rms_epsilon");
+    const bool plain = !pn_meta_has(b, "attention.layer_norm_rms_epsilon") && pn_meta_has(b, "attention.layer_norm_epsilon"); /* nemotron_h has either */
+    d->eps = pn_meta_float_required(b, plain ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon");
     if (!b->status && d->eps < 0) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.attention.layer_norm_rms_epsilon' is negative", b->arch);
     if (b->status) return;
     d->layers = pn_arena_get(&b->net->arena, (uint64_t)n, sizeof *d->layers);

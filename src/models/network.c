@@ -5,8 +5,10 @@
 
 static const pn_arch archs[] = {
 #define ARCH(name) {#name, pn_##name##_describe},
+#define ARCH_AS(name, text) {text, pn_##name##_describe},
 #include "models/arch.def"
 #undef ARCH
+#undef ARCH_AS
 };
 
 static const pn_arch *find_arch(pn_str name)
