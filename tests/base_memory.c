@@ -99,6 +99,25 @@ static void untouched_pages(void)
     pn_pages_free(p, bytes);
 }
 
+static void dropped_pages(void)
+{
+    enum { PAGES = 64, AT = 100 };
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), bytes = PAGES * page;
+    uint8_t *p = pn_pages_alloc(bytes);
+    if (!CHECK("pages", p != NULL, "%d", 0)) return;
+    memset(p, 7, bytes);
+    const uint64_t before = pn_memory_resident(), dropped = pn_pages_drop(p + AT, bytes - 2 * AT), after = pn_memory_resident();
+    CHECK("whole pages are given back", dropped == bytes - 2 * page && (before == 0 || after + dropped <= before + 4 * page), "%" PRIu64 " dropped, %" PRIu64 " resident before, %" PRIu64 " after",
+          dropped, before, after);
+    uint64_t wrong = 0;
+    for (uint64_t i = 0; i < bytes; i++) wrong += p[i] != (i < page || i >= bytes - page ? 7 : 0);
+    CHECK("they read as zeros, and their neighbours as before", wrong == 0, "%" PRIu64 " bytes differ", wrong);
+    p[2 * page] = 9;
+    CHECK("they can be written again", p[2 * page] == 9, "%d", p[2 * page]);
+    CHECK("what holds no whole page stays", pn_pages_drop(p, page - 1) == 0 && pn_pages_drop(p + 1, page) == 0 && p[1] == 7, "%d", p[1]);
+    pn_pages_free(p, bytes);
+}
+
 static void opened_file(const pn_file *f, int fd)
 {
     pinch_error err = {0};
@@ -152,6 +171,7 @@ int main(void)
     arenas();
     pages();
     untouched_pages();
+    dropped_pages();
     files();
     return pn_done();
 }

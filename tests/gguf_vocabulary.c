@@ -1,4 +1,4 @@
-/* tests/gguf_vocabulary.c - a file of 262,144 tokens and no tensors opens in milliseconds, and its strings are not copied; the writer's own refusals. */
+/* tests/gguf_vocabulary.c - a file of 262,144 tokens and no tensors opens in milliseconds, and its strings are not copied, and can be dropped; the writer's own refusals. */
 #include "base/cpu.h"
 #include "gguf_bytes.h"
 
@@ -41,6 +41,22 @@ static bool write_vocabulary(const char *path, const bytes *tokens, pinch_error 
     return pn_gguf_writer_finish(w, err) == PINCH_OK && !status;
 }
 
+static void check_drop(pn_gguf *g, uint64_t array)
+{
+    uint64_t cursor = 0;
+    pn_str s;
+    const uint64_t before = pn_gguf_header_bytes(g);
+    pn_gguf_drop(g, "tokenizer.ggml.tokens");
+    pn_gguf_drop(g, "tokenizer.ggml.tokens");
+    pn_gguf_drop(g, "no such key");
+    const uint64_t after = pn_gguf_header_bytes(g);
+    const pn_gguf_value *v = pn_gguf_find(g, "tokenizer.ggml.tokens"), *next = pn_gguf_find(g, "tokenizer.ggml.scores");
+    CHECK("an array that is dropped takes no memory", before - after > array - (128 << 10) && before - after <= array, "%" PRIu64 " of %" PRIu64, before - after, array);
+    CHECK("and is empty", v && v->count == 0 && !pn_gguf_next_string(v, &cursor, &s), "%d", 0);
+    double x = 1;
+    CHECK("its neighbour is not", next && next->count == N && pn_gguf_float_at(next, 0, &x) && x == 0, "%g", x);
+}
+
 static void check_open(const char *path, const bytes *tokens)
 {
     double best = 1e9;
@@ -67,6 +83,7 @@ static void check_open(const char *path, const bytes *tokens)
     }
     CHECK("all tokens are there, in place", n == N && inside && v->bytes == tokens->n && memcmp(v->data, tokens->p, tokens->n) == 0, "%" PRIu64, n);
     CHECK("memory is the header and little more", pn_gguf_header_bytes(g) < pn_file_size(pn_gguf_file(g, 0)) + 4096, "%" PRIu64, pn_gguf_header_bytes(g));
+    check_drop(g, tokens->n);
     pn_gguf_close(g);
 }
 

@@ -35,6 +35,14 @@ void pn_pages_free(void *p, uint64_t bytes)
     if (p) munmap(p, bytes ? (size_t)bytes : 1);
 }
 
+uint64_t pn_pages_drop(void *p, uint64_t bytes)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), head = (page - (uintptr_t)p % page) % page;
+    if (bytes < head + page) return 0;
+    const size_t n = (size_t)(bytes - head) / page * page;
+    return madvise((uint8_t *)p + head, n, MADV_DONTNEED) == 0 ? n : 0;
+}
+
 struct pn_file {
     int fd;
     uint64_t size;

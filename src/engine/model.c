@@ -17,6 +17,7 @@ pinch_model_options pinch_model_options_default(void) { return (pinch_model_opti
 static void open_vocab(pinch_model *m)
 {
     if (pn_vocab_open(&m->vocab, m->gguf, &m->vocab_error)) return;
+    pn_vocab_drop_lists(m->vocab, m->gguf);
     for (pinch_token i = 0; i < pn_vocab_size(m->vocab); i++) {
         const size_t n = pn_vocab_text(m->vocab, i).n;
         if (n > m->longest_piece) m->longest_piece = n;

@@ -20,6 +20,7 @@ struct pn_gguf {
     size_t n_tensors;
     pn_name_entry *keys;  /* sorted */
     pn_name_entry *names; /* sorted */
+    uint64_t dropped;     /* bytes of the header that are given back */
 };
 
 static pn_str text_of(const char *s) { return (pn_str){s, strlen(s)}; }
@@ -217,7 +218,17 @@ uint64_t pn_gguf_header_bytes(const pn_gguf *g)
 {
     uint64_t bytes = sizeof *g + (uint64_t)g->n_values * (sizeof *g->values + sizeof *g->keys) + (uint64_t)g->n_tensors * (sizeof *g->tensors + sizeof *g->names);
     for (int i = 0; i < g->n_parts; i++) bytes += sizeof *g->parts + g->parts[i].header.bytes;
-    return bytes;
+    return bytes - g->dropped;
+}
+
+void pn_gguf_drop(pn_gguf *g, const char *key)
+{
+    const pn_name_entry *hit = pn_index_find(g->keys, g->n_values, text_of(key));
+    pn_gguf_header *h = &g->parts[0].header;
+    if (!hit || h->values[hit->index].kind != PN_GGUF_ARRAY) return;
+    pn_gguf_value *v = &h->values[hit->index];
+    g->dropped += pn_pages_drop(h->block + (v->data - h->block), v->bytes);
+    v->count = v->bytes = 0;
 }
 
 pinch_status pn_gguf_read(const pn_gguf *g, const pn_tensor *t, uint64_t offset, void *dst, uint64_t n, pinch_error *err)

@@ -52,6 +52,8 @@ size_t pn_gguf_n_tensors(const pn_gguf *g);
 const pn_tensor *pn_gguf_tensor_at(const pn_gguf *g, size_t i);
 const pn_tensor *pn_gguf_tensor(const pn_gguf *g, const char *name); /* by binary search; NULL: absent */
 uint64_t pn_gguf_header_bytes(const pn_gguf *g); /* memory that the open file holds */
+/* Gives the memory of an array back as far as whole pages hold nothing else; it is empty from now on. A key that is absent, or no array, stays as it is. */
+void pn_gguf_drop(pn_gguf *g, const char *key);
 
 /* Typed reads. *found false (and *out untouched) when the key is absent; PINCH_ERR_FORMAT with a sentence when it is there with a kind that cannot be
  * read so. Any integer width serves for integers, integers serve for floats. */

@@ -46,8 +46,8 @@ static pinch_status load_source(loader *l, const pn_source *s, pn_grab *grab, in
     const int64_t units = units_per_matrix(s), most = pn_max64(1, (int64_t)(CHUNK_BYTES / (row_bytes * (uint64_t)unit_rows(s))));
     const uint64_t need = (uint64_t)most * (uint64_t)unit_rows(s) * row_bytes;
     if (need > *capacity) {
-        free(*raw);
-        *raw = pn_alloc(need, 1);
+        pn_pages_free(*raw, *capacity);
+        *raw = pn_pages_alloc(need); /* not from the heap, which would keep it */
         *capacity = *raw ? need : 0;
         if (!*raw) return pn_fail_memory(err, "reading weights", need);
     }
@@ -86,7 +86,7 @@ static void load_walk(void *arg, int thread, int n_threads)
         if (st) atomic_store(&l->failed, 1);
     }
     l->statuses[thread] = st;
-    free(raw);
+    pn_pages_free(raw, capacity);
 }
 
 /* The error of the thread that failed first by number; threads that only stopped because of it hold none. */

@@ -3,17 +3,21 @@
 
 #include <stdlib.h>
 
-static pinch_status read_offsets(pn_strings *s, const pn_gguf_value *array, const char *key, pinch_error *err)
+/* Without the 8 bytes of each length. */
+static uint64_t copied_bytes(const pn_gguf_value *array) { return array->bytes > array->count * 8 ? array->bytes - array->count * 8 : 0; }
+
+/* Lengths that have changed since the file was checked may promise more than there is. */
+static pinch_status copy_strings(pn_strings *s, const pn_gguf_value *array, const char *key, pinch_error *err)
 {
-    uint64_t at = 0;
+    const uint64_t room = copied_bytes(array);
+    uint64_t cursor = 0;
+    pn_str text;
+    s->offset[0] = 0;
     for (uint32_t i = 0; i < s->n; i++) {
-        uint64_t n = UINT64_MAX;
-        if (array->bytes - at >= 8) memcpy(&n, array->data + at, sizeof n);
-        n = le64toh(n);
-        if (array->bytes - at < 8 || n > array->bytes - at - 8)
+        if (!pn_gguf_next_string(array, &cursor, &text) || text.n > room - s->offset[i])
             return pn_fail(err, PINCH_ERR_FORMAT, "%s: string %" PRIu32 " of %" PRIu32 " ends beyond the array", key, i, s->n);
-        s->offset[i] = (uint32_t)(at + 8);
-        at += 8 + n;
+        memcpy(s->data + s->offset[i], text.p, text.n);
+        s->offset[i + 1] = s->offset[i] + (uint32_t)text.n;
     }
     return PINCH_OK;
 }
@@ -26,21 +30,23 @@ pinch_status pn_strings_open(pn_strings *s, const pn_gguf_value *array, const ch
                        array->bytes, PN_STRINGS_MAX);
     uint32_t slots = 16;
     while (slots < array->count + array->count / 2) slots *= 2;
-    *s = (pn_strings){.data = (const char *)array->data, .n = (uint32_t)array->count, .mask = slots - 1, .number_mask = slots - 1};
-    s->offset = pn_alloc(s->n, sizeof *s->offset);
+    *s = (pn_strings){.n = (uint32_t)array->count, .mask = slots - 1, .number_mask = slots - 1};
+    s->data = pn_alloc(copied_bytes(array), 1);
+    s->offset = pn_alloc((uint64_t)s->n + 1, sizeof *s->offset);
     s->slot = pn_alloc_zero(slots, sizeof *s->slot);
-    if (!s->offset || !s->slot) return pn_fail_memory(err, key, ((uint64_t)s->n + slots) * 4);
-    return read_offsets(s, array, key, err);
+    if (!s->data || !s->offset || !s->slot) return pn_fail_memory(err, key, copied_bytes(array) + ((uint64_t)s->n + 1 + slots) * 4);
+    return copy_strings(s, array, key, err);
 }
 
 void pn_strings_close(pn_strings *s)
 {
+    free(s->data);
     free(s->offset);
     free(s->slot);
     *s = (pn_strings){0};
 }
 
-uint64_t pn_strings_bytes(const pn_strings *s) { return s->slot ? ((uint64_t)s->n + s->mask + 1) * 4 : 0; }
+uint64_t pn_strings_bytes(const pn_strings *s) { return s->slot ? s->offset[s->n] + ((uint64_t)s->n + s->mask + 2) * 4 : 0; }
 
 /* False: too many steps. */
 static bool add(pn_strings *s, uint32_t i, const pn_key *key, pn_equal *equal)

@@ -1,18 +1,16 @@
-/* token/strings.h - a string array of a GGUF file, indexed: string by number and number by string, without a copy of any string.
+/* token/strings.h - a string array of a GGUF file, copied without its lengths and indexed: string by number and number by string.
  *
  * Knows nothing of tokens. A slot of the hash table is 32 bits: the number + 1 in the low ones and, in what is left, bits of the hash, so that most
  * strings that are not there are refused without a look at the file's bytes. */
 #ifndef PN_TOKEN_STRINGS_H
 #define PN_TOKEN_STRINGS_H
 
-#include <endian.h>
-
 #include "gguf/gguf.h"
 #include "token/text.h"
 
 typedef struct pn_strings {
-    const char *data; /* of the array: u64 length and bytes of each string */
-    uint32_t *offset; /* of each string's bytes */
+    char *data;       /* the strings, one behind the other */
+    uint32_t *offset; /* [n + 1] where each begins and the one before ends */
     uint32_t *slot;   /* 0: free */
     uint32_t n, mask, number_mask;
     uint64_t probes;  /* steps taken while building; see pn_strings_index */
@@ -20,17 +18,14 @@ typedef struct pn_strings {
 
 enum { PN_STRINGS_MAX = 1 << 24 };
 
-/* Reads the array's lengths and makes an empty table. `key` is for sentences. */
+/* Copies the array's strings and makes an empty table. `key` is for sentences. */
 pinch_status pn_strings_open(pn_strings *s, const pn_gguf_value *array, const char *key, pinch_error *err);
 void pn_strings_close(pn_strings *s); /* a zeroed one is fine */
 uint64_t pn_strings_bytes(const pn_strings *s);
 
 static inline pn_str pn_strings_at(const pn_strings *s, uint32_t i)
 {
-    const char *p = s->data + s->offset[i];
-    uint32_t n;
-    memcpy(&n, p - 8, sizeof n); /* the high half is 0, as the array is below 4 GiB */
-    return (pn_str){p, le32toh(n)};
+    return (pn_str){s->data + s->offset[i], s->offset[i + 1] - s->offset[i]};
 }
 
 /* A key is a string, or two strings that stand in the file with one space between: hash and comparison take the parts as they are. */

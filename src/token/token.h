@@ -1,7 +1,7 @@
 /* token/token.h - tokenizers: BPE and SPM as GGUF files describe them, and the stream decoder.
  *
  * Stands on gguf and base alone. Immutable after open; any number of threads may use it. Text is bytes with a length: NULs and broken UTF-8 are fine.
- * Strings point into the GGUF header, which must outlive the vocabulary. */
+ * Scores are read where they lie in the GGUF header, which must outlive the vocabulary. */
 #ifndef PN_TOKEN_H
 #define PN_TOKEN_H
 
@@ -11,6 +11,8 @@ typedef struct pn_vocab pn_vocab;
 
 pinch_status pn_vocab_open(pn_vocab **out, const pn_gguf *g, pinch_error *err);
 void pn_vocab_close(pn_vocab *v); /* NULL is fine */
+/* Empties the file's lists that this vocabulary has copied: another one cannot be opened from it afterwards. */
+void pn_vocab_drop_lists(const pn_vocab *v, pn_gguf *g);
 uint64_t pn_vocab_bytes(const pn_vocab *v); /* memory it holds */
 
 int32_t pn_vocab_size(const pn_vocab *v);

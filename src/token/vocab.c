@@ -162,6 +162,13 @@ pinch_status pn_vocab_open(pn_vocab **out, const pn_gguf *g, pinch_error *err)
     return st;
 }
 
+void pn_vocab_drop_lists(const pn_vocab *v, pn_gguf *g)
+{
+    static const char *const copied[] = {TOKENS, MERGES, TYPES};
+    for (size_t i = 0; i < PN_COUNT(copied); i++) pn_gguf_drop(g, copied[i]);
+    if (!v->scores) pn_gguf_drop(g, SCORES);
+}
+
 void pn_vocab_close(pn_vocab *v)
 {
     if (!v) return;
