@@ -113,7 +113,7 @@ static void try_model(const char *name, const char *path)
 
 int main(void)
 {
-    static const char *const shared[] = {"gemma2-f32"};
+    static const char *const shared[] = {"gemma2-f32", "lfm2-f32", "granitehybrid-moe", "falcon-h1-f32", "nemotron-h-moe-f32"};
     try_model("gemma3-q8", "tests/golden/gemma3-q8/model.gguf");
     const char *folder = pn_shared();
     if (!folder) pn_skip("architectures of ../shared", "../shared is missing");

@@ -1,77 +1,10 @@
 /* Decoders of odd shapes, and metadata and weights that mean harm: the same bits however the rows are cut, or a sentence. Meant for AddressSanitizer and
  * UndefinedBehaviorSanitizer as well. */
-#include "tiny_model.h"
+#include "tiny_runs.h"
 
 #include <math.h>
 
-enum { N_TEXT = 70 };
-
 static const tiny_shape plain = {.n_layers = 2, .n_embd = 32, .n_ff = 40, .n_vocab = 48, .n_head = {4, 4}, .n_head_kv = {2, 2}, .d = 8};
-
-static bool keep_row(void *user, size_t index, const float *logits, int32_t n_vocab)
-{
-    memcpy((float *)user + index * (size_t)n_vocab, logits, (size_t)n_vocab * sizeof(float));
-    return false;
-}
-
-/* Logits of a fixed text fed to sequence `seq` in batches; the caller's, NULL after a failed check. */
-static float *run(const char *what, pinch_model *m, const pinch_session_options *o, int32_t seq)
-{
-    pinch_session *s = NULL;
-    pinch_error err = {0};
-    if (!CHECK("session opens", pinch_session_open(&s, m, o, &err) == PINCH_OK, "%s: %s", what, err.message)) return NULL;
-    const int32_t n_vocab = pinch_model_n_vocab(m);
-    float *out = calloc((size_t)N_TEXT * (size_t)n_vocab, sizeof *out);
-    pinch_row rows[N_TEXT];
-    for (int i = 0; i < N_TEXT; i++) rows[i] = (pinch_row){.token = (i * 7 + i / 9) % n_vocab, .seq = seq, .logits = true};
-    CHECK("rows are computed", out && pinch_session_eval(s, rows, N_TEXT, keep_row, out, &err) == PINCH_OK, "%s: %s", what, err.message);
-    pinch_session_close(s);
-    return out;
-}
-
-static bool same_bits(const float *a, const float *b, size_t n)
-{
-    for (size_t i = 0; a && b && i < n; i++)
-        if (!(isnan(a[i]) && isnan(b[i])) && memcmp(&a[i], &b[i], sizeof *a)) return false;
-    return a && b;
-}
-
-/* The model runs, with the same bits however its rows are cut and shared. Frees the recipe. */
-static void runs(const char *what, tiny *t)
-{
-    static const struct { int threads; int32_t batch, n_seq; } ways[] = {{1, 1, 1}, {2, 3, 2}, {3, 16, 5}, {2, 1, 3}};
-    for (int activations = 0; activations < 2; activations++) {
-        pinch_error err;
-        pinch_model *m = tiny_open(t, (pinch_activations)activations, &err);
-        if (!CHECK("an odd shape opens", m != NULL, "%s: %s", what, err.message)) break;
-        pinch_session_options o = pinch_session_options_default();
-        o.n_ctx = 100;
-        o.n_threads = 1;
-        float *want = run(what, m, &o, 0);
-        for (size_t i = 0; i < PN_COUNT(ways); i++) {
-            o.n_threads = ways[i].threads;
-            o.n_batch = ways[i].batch;
-            o.n_seq = ways[i].n_seq;
-            float *got = run(what, m, &o, ways[i].n_seq - 1);
-            CHECK("an odd shape has the same bits however it is computed", same_bits(want, got, (size_t)N_TEXT * (size_t)pinch_model_n_vocab(m)), "%s: %d threads, batches of %d", what,
-                  ways[i].threads, (int)ways[i].batch);
-            free(got);
-        }
-        free(want);
-        pinch_model_close(m);
-    }
-    tiny_free(t);
-}
-
-/* The model is refused with a sentence that holds `part`. Frees the recipe. */
-static void refused(const char *what, tiny *t, const char *part)
-{
-    pinch_error err;
-    pinch_model *m = tiny_open(t, PINCH_ACTIVATIONS_Q8, &err);
-    CHECK("what cannot be is refused with a sentence", !m && strstr(err.message, part), "%s: %s", what, m ? "opened" : err.message);
-    pinch_model_close(m);
-    tiny_free(t);
-}
 
 static float *first_row(tiny *t)
 {

@@ -115,7 +115,7 @@ static tiny_tensor *tiny_add(tiny *t, const char *name, int64_t ne0, int64_t ne1
     return x;
 }
 
-static void tiny_fill(tiny_tensor *x, float value)
+__attribute__((unused)) static void tiny_fill(tiny_tensor *x, float value)
 {
     for (size_t i = 0; i < tiny_elements(x); i++) memcpy(&x->data[i], &value, 4);
 }
@@ -172,7 +172,7 @@ typedef struct tiny_shape {
 } tiny_shape;
 
 /* Keys and tensors of a llama-like decoder; the head's size is not written, heads are written as one number where all layers have the same. */
-static tiny tiny_decoder(const char *arch, const tiny_shape *s)
+__attribute__((unused)) static tiny tiny_decoder(const char *arch, const tiny_shape *s)
 {
     tiny t = {.arch = arch, .seed = 88172645463325252ull};
     const int E = s->n_embd;
