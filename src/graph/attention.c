@@ -112,10 +112,10 @@ void pn_attend(const pn_run *run, pn_lane *lane, const pn_queries *in)
 
 /* ---- the step ------------------------------------------------------------------------------------------------------------------------ */
 
-/* What a head of a row is multiplied by. */
+/* What a head of a row is multiplied by as a whole. */
 static float head_gate(const pn_run *run, const pn_attention *a, int32_t row, int32_t head)
 {
-    return a->gate_column == PN_NONE ? 1.0f : pn_sigmoid(pn_row(run, a->buffer, row)[a->gate_column + head]);
+    return a->gate_column == PN_NONE || a->gated_channels ? 1.0f : pn_sigmoid(pn_row(run, a->buffer, row)[a->gate_column + head]);
 }
 
 /* n_heads query heads from `head` on of n_rows rows from `row` on. */
@@ -132,6 +132,10 @@ static void attend(const pn_run *run, pn_lane *lane, const pn_attention *a, int3
         }
     }
     pn_attend(run, lane, &t);
+    for (int32_t i = 0; a->gated_channels && i < n_rows * n_heads; i++) {
+        const float *gates = pn_row(run, a->buffer, row + i / n_heads) + a->gate_column + (int64_t)(head + i % n_heads) * a->d_v;
+        run->ops->sigmoid_mul(t.o[i], gates, t.o[i], a->d_v);
+    }
 }
 
 /* All query heads of `n` rows from `row` on. */

@@ -45,6 +45,7 @@ typedef struct pn_update {
     int from;                /* buffer; PN_NONE: no update */
     int32_t n_used;          /* experts in `from`, each width floats; 0: a plain row */
     int shared;              /* buffer added to that: a shared expert's, or a second mixer's; PN_NONE */
+    int shared_gate;         /* buffer whose first float's sigmoid multiplies the shared row; PN_NONE */
     const float *post_norm;  /* [width]; NULL: none */
     float scale;             /* 1: none */
 } pn_update;
@@ -73,11 +74,11 @@ typedef struct pn_output {
     int64_t column;          /* first float of the result in the buffer's row */
 } pn_output;
 
-/* Up to four matrices on one input. gate: out[0] = act(out[0]) * out[1] (or act(out[0]) alone if n == 1); out[1] has no buffer. */
+/* Up to six matrices on one input. gate: out[0] = act(out[0]) * out[1] (or act(out[0]) alone if n == 1); out[1] has no buffer. */
 typedef struct pn_matmul {
     pn_prep prep;
     int n;
-    pn_output out[4];
+    pn_output out[6];
     pn_gate gate;
     float scale;             /* of the results, after everything; 1: none */
     float softcap;           /* 0: none */
@@ -101,7 +102,8 @@ typedef struct pn_attention {
     int buffer, out;         /* out: [n_head * d_v] a row */
     int32_t layer, n_head, n_head_kv, d_k, d_v;
     float softcap;           /* 0: none */
-    int64_t gate_column;     /* [n_head] of `buffer`: head h is multiplied by the sigmoid of float h; PN_NONE */
+    int64_t gate_column;     /* of `buffer`: what heads are multiplied by the sigmoid of, [n_head] or [n_head][d_v]; PN_NONE */
+    bool gated_channels;     /* the latter */
     pn_prep emit;            /* what the next step wants of `out` */
 } pn_attention;
 
@@ -181,10 +183,32 @@ typedef struct pn_mla {
     float q_scale, temperature, temperature_length; /* as in pn_rope_kv */
 } pn_mla;
 
+/* What a delta rule's decay is made of: exp(a * softplus(x + dt)), or exp(bound * sigmoid(a * (x + dt))). */
+typedef enum pn_decay { PN_DECAY_SOFTPLUS, PN_DECAY_BOUNDED } pn_decay;
+
+/* Gated delta rule (ops.def: delta_rule), heads by themselves; then each head's norm and output gate, to `out` [n_v][d_v]. Columns of `buffer`: queries and
+ * keys [n_k][d_k], scaled to length 1; values and gates [n_v][d_v]; beta [n_v] before its sigmoid; decay [n_v], or [n_v][d_k] if each key channel has its own.
+ * The layer's recurrent floats at `state`: for each of n_v heads d_k times d_v, the latter rounded up to 16. */
+typedef struct pn_delta {
+    int buffer, out;
+    int32_t layer;
+    int64_t state;
+    int32_t n_k, n_v, d_k, d_v;
+    int64_t query, key, value, gate, beta, decay; /* columns */
+    bool tiled;              /* value head h goes with key head h mod n_k; otherwise with h / (n_v / n_k) */
+    bool decay_channels;
+    pn_decay decay_of;
+    const float *a, *dt;     /* [n_v], as many as decay */
+    float bound;
+    const float *norm;       /* [d_v] */
+    float eps;               /* of the norm and of the lengths */
+    bool sigmoid_gate;       /* otherwise SiLU */
+} pn_delta;
+
 typedef struct pn_step pn_step;
 typedef struct pn_step_kind pn_step_kind;
 extern const pn_step_kind pn_step_begin, pn_step_matmul, pn_step_rope_kv, pn_step_attention, pn_step_route, pn_step_experts_up, pn_step_experts_round,
-    pn_step_experts_down, pn_step_settle, pn_step_conv, pn_step_ssm, pn_step_latent, pn_step_mla;
+    pn_step_experts_down, pn_step_settle, pn_step_conv, pn_step_ssm, pn_step_latent, pn_step_mla, pn_step_delta;
 
 struct pn_step {
     const pn_step_kind *kind;
@@ -201,6 +225,7 @@ struct pn_step {
         pn_ssm ssm;
         pn_latent latent;
         pn_mla mla;
+        pn_delta delta;
         pn_prep settle;      /* applies the pending update, so that only the stream is alive afterwards */
     } u;
 };

@@ -1,4 +1,4 @@
-/* Dense mat-muls: up to four matrices on one input, their bias, scale and gate while the result is in cache; and the experts of a mixture. */
+/* Dense mat-muls: up to six matrices on one input, their bias, scale and gate while the result is in cache; and the experts of a mixture. */
 #include "graph/walk.h"
 
 /* Where a row begins that is a multiple of PN_UNIT, and so of every layout's groups. */

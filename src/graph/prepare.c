@@ -1,6 +1,8 @@
 /* Input of steps: the pending update of the residual stream, norm, rounding. */
 #include "graph/walk.h"
 
+#include "base/math.h"
+
 #include <math.h>
 
 void pn_rms_norm(const pn_ops *ops, float *y, const float *x, const float *w, float eps, int64_t n)
@@ -24,7 +26,10 @@ static const float *update_value(const pn_run *run, const pn_update *u, int32_t 
     if (u->n_used == 0 && u->shared == PN_NONE) return from;
     if (u->n_used) sum_experts(run, from, u->n_used, row, width, sum);
     else memcpy(sum, from, (size_t)width * sizeof *sum);
-    if (u->shared != PN_NONE) run->ops->add(sum, pn_row(run, u->shared, row), width);
+    if (u->shared == PN_NONE) return sum;
+    const float *shared = pn_row(run, u->shared, row);
+    if (u->shared_gate == PN_NONE) run->ops->add(sum, shared, width);
+    else run->ops->add_scaled(sum, shared, pn_sigmoid(*pn_row(run, u->shared_gate, row)), width);
     return sum;
 }
 
@@ -43,8 +48,9 @@ static void update_stream(const pn_run *run, pn_lane *lane, const pn_prep *prep,
 pn_buffer_set pn_prep_reads(const pn_prep *prep)
 {
     const pn_update *u = &prep->update;
-    const pn_buffer_set update = u->from == PN_NONE ? 0 : pn_buffer_bit(u->from) | pn_buffer_bit(u->shared);
-    return pn_buffer_bit(prep->source) | update;
+    if (u->from == PN_NONE) return pn_buffer_bit(prep->source);
+    const pn_buffer_set shared = u->shared == PN_NONE ? 0 : pn_buffer_bit(u->shared) | pn_buffer_bit(u->shared_gate);
+    return pn_buffer_bit(prep->source) | pn_buffer_bit(u->from) | shared;
 }
 
 void pn_prep_row(const pn_run *run, pn_lane *lane, const pn_prep *prep, int32_t row)

@@ -78,6 +78,8 @@ static void need_step(needs *n, const pn_step *s)
         n->work = pn_max64(n->work, (int64_t)s->u.route.n_experts * 2); /* scores of experts and of groups */
     } else if (s->kind == &pn_step_mla) {
         need_mla(n, &s->u.mla);
+    } else if (s->kind == &pn_step_delta) {
+        n->work = pn_max64(n->work, (int64_t)s->u.delta.d_k * 4 * PN_DELTA_ROWS);
     } else if (s->kind == &pn_step_experts_up) {
         need_prep(n, &s->u.up.prep);
         need_weight(n, s->u.up.gate.w);

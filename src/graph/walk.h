@@ -5,6 +5,7 @@
 #include "graph/graph.h"
 
 enum { PN_QUERIES = 16 }; /* queries that share a pass over the keys */
+#define PN_DELTA_ROWS 8   /* rows of a sequence that a head of a delta rule takes at once */
 #define PN_UNIT 16        /* rows of a weight per unit of scheduling: a multiple of every kernel's tile */
 #define PN_BESIDE 64      /* rows of a gate's second matrix that are computed at once, for a full batch */
 

@@ -65,7 +65,7 @@ static bool choose_kernel(pn_builder *b, pn_source *s, bool plain)
     if (packs) fits = fits && pn_kernel_matrix_bytes(w->kernel, w->rows, w->k, &w->matrix_bytes);
     else fits = fits && pn_mul(row, (uint64_t)w->rows, &w->matrix_bytes);
     fits = fits && pn_mul(w->matrix_bytes, (uint64_t)w->n_experts, &s->bytes);
-    s->mapped = !packs && o->use_mapping && (s->tensor->offset + (uint64_t)s->first_row * row) % MAPPED_ALIGNMENT == 0;
+    s->mapped = !packs && o->use_mapping && s->run == w->rows && (s->tensor->offset + (uint64_t)s->first_row * row) % MAPPED_ALIGNMENT == 0;
     if (s->mapped) fits = fits && pn_mul(row, (uint64_t)s->stride, &w->matrix_bytes); /* from a part of one matrix to that of the next */
     if (!fits) {
         pn_build_fail(b, PINCH_ERR_FORMAT, "tensor '%.*s' is too large", (int)s->tensor->name.n, s->tensor->name.p);
@@ -92,7 +92,8 @@ static pn_weight *add_source(pn_builder *b, const pn_tensor *t, const pn_matrice
         pn_build_fail(b, PINCH_ERR_MEMORY, "out of memory for the list of tensors");
         return NULL;
     }
-    *s = (pn_source){.weight = {.type = t->type, .rows = m->rows, .k = m->k, .n_experts = m->n}, .tensor = t, .first_row = m->first, .stride = m->total};
+    *s = (pn_source){.weight = {.type = t->type, .rows = m->one ? m->rows * m->n : m->rows, .k = m->k, .n_experts = m->one ? 1 : m->n}, .tensor = t, .first_row = m->first, .run = m->rows,
+                     .stride = m->total};
     if (!choose_kernel(b, s, b->options->exact || m->plain) || !add_bytes(b, s)) return NULL;
     if (net->last) net->last->next = s;
     else net->first = s;
@@ -134,6 +135,14 @@ const pn_weight *pn_bind_part(pn_builder *b, int32_t layer, const char *name, in
 {
     const pn_tensor *t = find(b, layer, name, (const int64_t[3]){k, total, 1}, true);
     return t ? add_source(b, t, &(pn_matrices){.k = k, .total = total, .first = first, .rows = rows, .n = 1}) : NULL;
+}
+
+const pn_weight *pn_bind_runs(pn_builder *b, int32_t layer, const char *name, int64_t k, int64_t total, pn_rows rows)
+{
+    const pn_tensor *t = find(b, layer, name, (const int64_t[3]){k, total, 1}, true);
+    pn_weight *w = t ? add_source(b, t, &(pn_matrices){.k = k, .total = rows.stride, .first = rows.first, .rows = rows.run, .n = rows.n_runs, .one = true}) : NULL;
+    if (w) bind_scale(b, w, layer, name);
+    return w;
 }
 
 /* A tensor's values as floats, in file order. */

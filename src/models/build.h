@@ -21,6 +21,7 @@ typedef struct pn_layer {
     int32_t window;           /* 0: all positions */
     int rope;                 /* table of the plan; PN_NONE: no positions */
     bool gated_heads;         /* attn_gate.weight: each head's result times the sigmoid of a row of it */
+    bool gated_channels;      /* attn_q.weight holds for each head its query's rows, then as many whose sigmoid multiplies the head's result */
 } pn_layer;
 
 /* Mamba-2 mixers: inner channels in heads, whose groups share what goes into and comes out of the state. */
@@ -33,6 +34,13 @@ typedef struct pn_mamba {
 typedef struct pn_mla_dims {
     int32_t rank, n_rot;      /* channels of the latent and of the rotated key */
 } pn_mla_dims;
+
+/* Delta-rule layers: heads of keys, of values, channels of each. */
+typedef struct pn_delta_dims {
+    int32_t n_taps, n_k, n_v, d;
+    bool tiled;               /* value head h goes with key head h mod n_k */
+    float bound;              /* KDA: of the logarithm of the decay, below 0; 0: decay by softplus */
+} pn_delta_dims;
 
 /* A decoder of pre- or post-normed attention and feed-forward blocks: variation is data. */
 typedef struct pn_decoder {
@@ -58,10 +66,12 @@ typedef struct pn_decoder {
     bool ungated;             /* down(act(up x)), shared experts too */
     int32_t n_experts, n_used, n_ff_expert;
     int32_t n_ff_shared;      /* of the shared expert; 0: none; PN_WIDTH_OF_TENSOR */
+    bool gated_shared;        /* the shared expert is multiplied by the sigmoid of ffn_gate_inp_shexp . x */
     int32_t n_dense;          /* leading layers without experts */
     pn_routing routing;
     int32_t n_taps;           /* of short convolutions */
     pn_mamba mamba;
+    pn_delta_dims delta;
     /* ends */
     const char *output_norm;  /* tensor name */
     float embedding_scale;
@@ -92,6 +102,8 @@ void pn_build_fail(pn_builder *b, pinch_status status, const char *format, ...) 
 int64_t pn_meta_int(pn_builder *b, const char *name, int64_t fallback, int64_t least, int64_t most);
 /* Item `layer` of an array whose length must be the layer count, or a scalar for all. */
 int64_t pn_meta_layer_int(pn_builder *b, const char *name, int32_t layer, int64_t fallback, int64_t least, int64_t most);
+/* Item i of an array of n. */
+int64_t pn_meta_item_int(pn_builder *b, const char *name, int32_t i, int32_t n, int64_t least, int64_t most);
 bool pn_meta_has(pn_builder *b, const char *name);
 bool pn_meta_is_array(pn_builder *b, const char *name);
 float pn_meta_float(pn_builder *b, const char *name, double fallback);
@@ -132,12 +144,19 @@ int pn_describe_rope(pn_builder *b, pn_rope_want want);
 const pn_weight *pn_bind(pn_builder *b, int32_t layer, const char *name, int64_t k, int64_t rows, bool required);
 /* Rows [first, first + rows) of a matrix of `total` rows. */
 const pn_weight *pn_bind_part(pn_builder *b, int32_t layer, const char *name, int64_t k, int64_t total, int64_t first, int64_t rows);
+/* Runs of rows, `stride` rows apart, one after the other as one matrix. */
+typedef struct pn_rows {
+    int64_t first, run, stride;
+    int32_t n_runs;
+} pn_rows;
+const pn_weight *pn_bind_runs(pn_builder *b, int32_t layer, const char *name, int64_t k, int64_t total, pn_rows rows);
 const pn_weight *pn_bind_experts(pn_builder *b, int32_t layer, const char *name, int64_t k, int64_t rows, int32_t n, bool required);
 /* Rows [first, first + rows) of each of n matrices of `total` rows. */
 typedef struct pn_matrices {
     int64_t k, total, first, rows;
     int32_t n;
     bool joined;              /* the tensor has two dimensions: the matrices follow one another in its rows */
+    bool one;                 /* they become one matrix of n * rows rows */
     bool plain;               /* in file layout, for a step that reads rows itself */
     bool optional;
 } pn_matrices;
@@ -160,7 +179,7 @@ pn_prep pn_emit_prep(pn_builder *b, const float *norm, unsigned formats);
 
 /* Formats that the weights want of a common input; NULLs among them are skipped. */
 unsigned pn_formats_of(const pn_weight *const *w, int n);
-/* A step of up to four matrices on one input, and each of them (none if s or w is NULL). */
+/* A step of up to six matrices on one input, and each of them (none if s or w is NULL). */
 pn_step *pn_emit_matmul(pn_builder *b, int32_t layer, pn_prep prep);
 void pn_emit_output(pn_step *s, const pn_weight *w, const float *bias, bool bias_first, int buffer, int64_t column);
 /* A matrix whose result the stream takes up at the next prep. */
@@ -179,6 +198,7 @@ const pn_weight *pn_bind_mamba_in(pn_builder *b, int32_t layer);
 void pn_emit_mamba_in(pn_builder *b, int32_t layer, const pn_weight *in, pn_prep prep);
 void pn_emit_mamba_out(pn_builder *b, int32_t layer, int value);
 void pn_emit_mla(pn_builder *b, int32_t layer);
+void pn_emit_gated_delta(pn_builder *b, int32_t layer); /* DeltaNet of Qwen */
 void pn_emit_feed_forward(pn_builder *b, int32_t layer);
 void pn_emit_head(pn_builder *b);
 /* All of it, layer by layer. */

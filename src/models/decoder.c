@@ -52,12 +52,33 @@ void pn_emit_begin(pn_builder *b)
 
 /* ---- attention ------------------------------------------------------------------------------------------------------------------------ */
 
+/* Where the query's rows of attn_q hold gates beside them: q, k, v and the gates, from one fused tensor or three. */
+static void emit_gated_qkv(pn_builder *b, int32_t il, int buffer, const float *norm, unsigned also)
+{
+    const pn_layer *l = &b->d.layers[il];
+    const int64_t E = b->d.n_embd, q = (int64_t)l->n_head * l->d_k, k = (int64_t)l->n_head_kv * l->d_k, v = (int64_t)l->n_head_kv * l->d_v;
+    const bool fused = pn_has_tensor(b, il, "attn_qkv.weight");
+    const char *q_name = fused ? "attn_qkv.weight" : "attn_q.weight";
+    const int64_t total = fused ? 2 * q + k + v : 2 * q;
+    const pn_weight *w[4] = {pn_bind_runs(b, il, q_name, E, total, (pn_rows){0, l->d_k, 2 * l->d_k, l->n_head}),
+                             fused ? pn_bind_runs(b, il, q_name, E, total, (pn_rows){2 * q, k, k, 1}) : pn_bind(b, il, "attn_k.weight", E, k, true),
+                             fused ? pn_bind_runs(b, il, q_name, E, total, (pn_rows){2 * q + k, v, v, 1}) : pn_bind(b, il, "attn_v.weight", E, v, true),
+                             pn_bind_runs(b, il, q_name, E, total, (pn_rows){l->d_k, l->d_k, 2 * l->d_k, l->n_head})};
+    const int64_t column[4] = {0, q, q + k, q + k + v};
+    pn_step *s = pn_emit_matmul(b, il, pn_emit_prep(b, norm, pn_formats_of(w, 4) | also));
+    for (int i = 0; i < 4; i++) pn_emit_output(s, w[i], NULL, false, buffer, column[i]);
+}
+
 /* q, k, v and the heads' gates into one buffer, from one fused tensor or three; `also`: formats that the next step wants of the same input. */
 static void emit_qkv(pn_builder *b, int32_t il, int buffer, unsigned also)
 {
     const pn_layer *l = &b->d.layers[il];
     const int64_t E = b->d.n_embd, q = (int64_t)l->n_head * l->d_k, k = (int64_t)l->n_head_kv * l->d_k, v = (int64_t)l->n_head_kv * l->d_v;
     const float *norm = b->d.attn_norm ? pn_bind_vector(b, il, b->d.attn_norm, E, true) : NULL;
+    if (l->gated_channels) {
+        emit_gated_qkv(b, il, buffer, norm, also);
+        return;
+    }
     const pn_weight *gate = l->gated_heads ? pn_bind(b, il, "attn_gate.weight", E, l->n_head, true) : NULL;
     if (pn_has_tensor(b, il, "attn_qkv.weight")) {
         const pn_weight *w[2] = {pn_bind(b, il, "attn_qkv.weight", E, q + k + v, true), gate};
@@ -100,12 +121,14 @@ void pn_emit_to_stream(pn_builder *b, int32_t il, const pn_weight *w, const floa
 
 static int64_t qkv_width(const pn_layer *l) { return ((int64_t)l->n_head + l->n_head_kv) * l->d_k + (int64_t)l->n_head_kv * l->d_v; }
 
+static int64_t gates_width(const pn_layer *l) { return l->gated_channels ? (int64_t)l->n_head * l->d_v : l->gated_heads ? l->n_head : 0; }
+
 void pn_emit_attention_in(pn_builder *b, int32_t il, unsigned also)
 {
     const pn_layer *l = &b->d.layers[il];
     if (!b->status && (l->n_head == 0 || l->n_head_kv == 0)) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata gives layer %d of '%s' no attention heads", (int)il, b->arch);
     if (b->status) return;
-    const int qkv = pn_emit_buffer(b, "qkv", qkv_width(l) + (l->gated_heads ? l->n_head : 0));
+    const int qkv = pn_emit_buffer(b, "qkv", qkv_width(l) + gates_width(l));
     if (!b->status) emit_qkv(b, il, qkv, also);
 }
 
@@ -122,7 +145,7 @@ void pn_emit_attention_out(pn_builder *b, int32_t il, int value)
     pn_step *s = pn_emit(b, &pn_step_attention, il);
     if (!s) return;
     s->u.attention = (pn_attention){.buffer = qkv, .out = heads, .layer = il, .n_head = l->n_head, .n_head_kv = l->n_head_kv, .d_k = l->d_k, .d_v = l->d_v, .softcap = b->d.attn_softcap,
-                                    .gate_column = l->gated_heads ? qkv_width(l) : PN_NONE, .emit = prep};
+                                    .gate_column = gates_width(l) ? qkv_width(l) : PN_NONE, .gated_channels = l->gated_channels, .emit = prep};
     pn_emit_output(pn_emit_matmul(b, il, prep), w, bias, false, value, 0);
 }
 
@@ -189,7 +212,7 @@ static void emit_dense(pn_builder *b, int32_t il, const float *norm)
 typedef struct mixture {
     const float *bias;        /* of the choice */
     const pn_weight *router, *gate, *up, *down;
-    const pn_weight *shared_gate, *shared_up, *shared_down; /* without a gate up stands in its place */
+    const pn_weight *shared_gate, *shared_up, *shared_down, *shared_share; /* without a gate up stands in its place */
     const pn_weight *latent_down, *latent_up; /* before and after the experts, which are narrower than the stream */
     int64_t width;            /* of an expert's input and result */
 } mixture;
@@ -218,6 +241,7 @@ static mixture bind_mixture(pn_builder *b, int32_t il)
         m.shared_gate = d->ungated ? up : pn_bind(b, il, "ffn_gate_shexp.weight", E, S, true);
         m.shared_up = d->ungated ? NULL : up;
         m.shared_down = pn_bind(b, il, "ffn_down_shexp.weight", S, E, true);
+        if (d->gated_shared) m.shared_share = pn_bind(b, il, "ffn_gate_inp_shexp.weight", E, 1, true);
     }
     return m;
 }
@@ -254,10 +278,12 @@ static void emit_mixture(pn_builder *b, int32_t il, const float *norm)
 {
     const pn_decoder *d = &b->d;
     const mixture m = bind_mixture(b, il);
-    const pn_weight *inputs[5] = {m.router, m.latent_down ? m.latent_down : m.gate, m.latent_down ? NULL : m.up, m.shared_gate, m.shared_up};
+    const pn_weight *inputs[6] = {m.router, m.latent_down ? m.latent_down : m.gate, m.latent_down ? NULL : m.up, m.shared_gate, m.shared_up, m.shared_share};
+    const int share = m.shared_share ? pn_emit_buffer(b, "share", 1) : PN_NONE;
     const int logits = pn_emit_buffer(b, "router", d->n_experts), value = pn_emit_buffer(b, "value", d->n_embd);
-    pn_step *s = pn_emit_matmul(b, il, pn_emit_prep(b, norm, pn_formats_of(inputs, 5)));
+    pn_step *s = pn_emit_matmul(b, il, pn_emit_prep(b, norm, pn_formats_of(inputs, 6)));
     pn_emit_output(s, m.router, NULL, false, logits, 0);
+    pn_emit_output(s, m.shared_share, NULL, false, share, 0);
     if (m.latent_down) pn_emit_output(s, m.latent_down, NULL, false, pn_emit_buffer(b, "latent", m.width), 0);
     s = pn_emit(b, &pn_step_route, il);
     if (!s) return;
@@ -266,7 +292,7 @@ static void emit_mixture(pn_builder *b, int32_t il, const float *norm)
     if (m.shared_gate) emit_gated(b, il, m.shared_gate, m.shared_up, NULL, NULL, same);
     const int experts = emit_experts(b, il, &m);
     if (m.shared_down) pn_emit_output(pn_emit_matmul(b, il, hidden_prep(b, m.shared_down, NULL)), m.shared_down, NULL, false, value, 0);
-    b->pending = (pn_update){.from = experts, .n_used = d->n_used, .shared = m.shared_down ? value : PN_NONE, .scale = d->residual_scale};
+    b->pending = (pn_update){.from = experts, .n_used = d->n_used, .shared = m.shared_down ? value : PN_NONE, .shared_gate = share, .scale = d->residual_scale};
     if (m.latent_up) {
         b->pending.from = emit_latent_up(b, il, &m, experts);
         b->pending.n_used = 0;

@@ -9,7 +9,7 @@ static void emit_both(pn_builder *b, int32_t il)
     pn_emit_mamba_in(b, il, in, (pn_prep){.source = PN_NONE, .update = {.from = PN_NONE}});
     pn_emit_attention_out(b, il, value);
     pn_emit_mamba_out(b, il, second);
-    b->pending = (pn_update){.from = value, .shared = second, .scale = b->d.residual_scale};
+    b->pending = (pn_update){.from = value, .shared = second, .shared_gate = PN_NONE, .scale = b->d.residual_scale};
 }
 
 void pn_falcon_h1_describe(pn_builder *b)

@@ -22,15 +22,26 @@ typedef struct loader {
 static int64_t unit_rows(const pn_source *s) { return s->weight.kernel && s->weight.kernel->group_bytes ? s->weight.kernel->rows : 16; }
 static int64_t units_per_matrix(const pn_source *s) { return (s->weight.rows + unit_rows(s) - 1) / unit_rows(s); }
 
+/* Rows [row0, row1) of one matrix of a source, to `out`: as many reads as runs that they meet. */
+static pinch_status read_rows(const loader *l, const pn_source *s, int64_t expert, int64_t row0, int64_t row1, uint8_t *out, uint64_t row_bytes, pinch_error *err)
+{
+    pinch_status st = PINCH_OK;
+    for (int64_t row = row0, n; row < row1 && !st; row += n) {
+        const int64_t at = s->first_row + (expert + row / s->run) * s->stride + row % s->run;
+        n = pn_min64(s->run - row % s->run, row1 - row);
+        st = pn_gguf_read(l->net->g, s->tensor, (uint64_t)at * row_bytes, out + (uint64_t)(row - row0) * row_bytes, (uint64_t)n * row_bytes, err);
+    }
+    return st;
+}
+
 /* Packs (or copies) units [from, to) of one matrix. `raw` holds a chunk. */
 static pinch_status load_units(const loader *l, const pn_source *s, int64_t expert, int64_t from, int64_t to, uint8_t *raw, uint64_t row_bytes, pinch_error *err)
 {
     const pn_weight *w = &s->weight;
     const int64_t step = unit_rows(s), row0 = from * step, row1 = pn_min64(to * step, w->rows);
-    const uint64_t first = ((uint64_t)expert * (uint64_t)s->stride + (uint64_t)(s->first_row + row0)) * row_bytes, bytes = (uint64_t)(row1 - row0) * row_bytes;
     uint8_t *matrix = l->net->resident + s->offset + (uint64_t)expert * w->matrix_bytes;
-    if (!w->kernel || !w->kernel->group_bytes) return pn_gguf_read(l->net->g, s->tensor, first, matrix + (uint64_t)row0 * row_bytes, bytes, err);
-    const pinch_status st = pn_gguf_read(l->net->g, s->tensor, first, raw, bytes, err);
+    if (!w->kernel || !w->kernel->group_bytes) return read_rows(l, s, expert, row0, row1, matrix + (uint64_t)row0 * row_bytes, row_bytes, err);
+    const pinch_status st = read_rows(l, s, expert, row0, row1, raw, row_bytes, err);
     const uint64_t group = w->kernel->group_bytes(w->k);
     for (int64_t u = from; u < to && !st; u++) {
         const int64_t at = u * step;

@@ -77,6 +77,18 @@ int64_t pn_meta_layer_int(pn_builder *b, const char *name, int32_t layer, int64_
     return int_at(b, name, (uint64_t)layer, fallback, least, most);
 }
 
+int64_t pn_meta_item_int(pn_builder *b, const char *name, int32_t i, int32_t n, int64_t least, int64_t most)
+{
+    char key[160];
+    full_key(b, name, key);
+    const pn_gguf_value *v = pn_gguf_find(b->g, key);
+    if (v && (v->kind != PN_GGUF_ARRAY || v->count != (uint64_t)n)) {
+        pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s' is no array of %d numbers", key, (int)n);
+        return least;
+    }
+    return int_at(b, name, (uint64_t)i, PN_REQUIRED, least, most);
+}
+
 static float read_float(pn_builder *b, const char *name, double fallback, bool required)
 {
     char key[160];

@@ -22,7 +22,7 @@ typedef struct pn_source {
     pn_weight weight;             /* what steps point to */
     const pn_tensor *tensor;
     int64_t first_row;            /* of a part of the tensor's rows */
-    int64_t stride;               /* rows from one matrix to the next */
+    int64_t run, stride;          /* the rows come in runs, `stride` rows from one to the next and from a matrix to the next */
     bool mapped;
     uint64_t bytes;               /* of all experts in their layout */
     uint64_t offset;              /* in the resident block */

@@ -1,0 +1,94 @@
+/* qwen35, qwen35moe (Qwen 3.5 to 3.8) and qwen3next: most layers are Gated DeltaNet, the others attention with a gate for each channel of its result. */
+#include "models/arch.h"
+
+#include <math.h>
+
+enum { INTERVAL = 4 }; /* every fourth layer is attention where the file does not say */
+
+static void describe_delta(pn_builder *b, bool tiled)
+{
+    pn_delta_dims *n = &b->d.delta;
+    n->tiled = tiled;
+    n->n_taps = (int32_t)pn_meta_int(b, "ssm.conv_kernel", PN_REQUIRED, 2, PN_MAX_TAPS);
+    n->d = (int32_t)pn_meta_int(b, "ssm.state_size", PN_REQUIRED, 1, PN_MAX_HEAD);
+    n->n_k = (int32_t)pn_meta_int(b, "ssm.group_count", PN_REQUIRED, 1, 4096);
+    n->n_v = (int32_t)pn_meta_int(b, "ssm.time_step_rank", PN_REQUIRED, 1, 4096);
+    const int64_t inner = pn_meta_int(b, "ssm.inner_size", PN_REQUIRED, 1, INT32_MAX);
+    if (b->status) return;
+    if (n->n_v % n->n_k)
+        pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.ssm.time_step_rank' is %d, no multiple of the %d key heads of 'ssm.group_count'", b->arch, (int)n->n_v, (int)n->n_k);
+    else if (inner != (int64_t)n->n_v * n->d)
+        pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.ssm.inner_size' is %lld, and %d heads of %d channels make %lld", b->arch, (long long)inner, (int)n->n_v, (int)n->d,
+                      (long long)n->n_v * n->d);
+}
+
+static bool is_recurrent(pn_builder *b, int32_t il)
+{
+    if (pn_meta_has(b, "attention.recurrent_layers")) return pn_meta_layer_int(b, "attention.recurrent_layers", il, 0, INT32_MIN, UINT32_MAX) != 0;
+    return (il + 1) % pn_meta_int(b, "full_attention_interval", INTERVAL, 1, PN_MAX_LAYERS) != 0;
+}
+
+static void hybrid(pn_builder *b, bool tiled)
+{
+    pn_describe_decoder(b);
+    pn_decoder *d = &b->d;
+    d->qk_norm = PN_QK_HEAD;
+    d->ffn_norm = "post_attention_norm.weight";
+    describe_delta(b, tiled);
+    for (int32_t il = 0; il < d->n_layers && !b->status; il++) {
+        pn_layer *l = &d->layers[il];
+        l->gated_channels = true;
+        if (is_recurrent(b, il)) l->mixer = pn_emit_gated_delta;
+        else if (l->d_k != l->d_v) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.attention.value_length' is %d, and gated heads have the %d channels of their keys", b->arch, (int)l->d_v, (int)l->d_k);
+    }
+}
+
+static void mixture(pn_builder *b)
+{
+    pn_decoder *d = &b->d;
+    pn_need_experts(b);
+    if (b->status) return;
+    const int32_t n_ff = d->layers[0].n_ff;
+    d->n_ff_expert = (int32_t)pn_meta_int(b, "expert_feed_forward_length", 0, 0, PN_MAX_FF);
+    if (d->n_ff_expert == 0) d->n_ff_expert = n_ff / d->n_used;
+    d->n_ff_shared = (int32_t)pn_meta_int(b, "expert_shared_feed_forward_length", n_ff, 1, PN_MAX_FF);
+    d->gated_shared = true;
+}
+
+/* Pairs take turns at the positions of time, height and width, as many as `rope.dimension_sections` says; for text these are one position. Pairs that are
+ * left over have position 0. */
+static void rotate_by_sections(pn_builder *b)
+{
+    int64_t section[4], total = 0;
+    for (int i = 0; i < 4; i++) total += section[i] = pn_meta_item_int(b, "rope.dimension_sections", i, 4, 0, PN_MAX_HEAD);
+    if (!b->status && total == 0) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.rope.dimension_sections' is 0 throughout", b->arch);
+    pn_rotate_all(b, (pn_rope_want){.neox = true, .scaled = true});
+    if (b->status) return;
+    pn_rope *rope = &b->net->plan.ropes[b->d.layers[0].rope];
+    float *factor = pn_arena_get(&b->net->arena, (uint64_t)rope->n_pairs, sizeof *factor);
+    if (!factor) pn_build_fail(b, PINCH_ERR_MEMORY, "out of memory for a rotary table");
+    for (int32_t p = 0; factor && p < rope->n_pairs; p++) {
+        const int64_t z = p % total;
+        factor[p] = z < 3 * section[z % 3] ? 1.0f : INFINITY; /* an angle of 0 */
+    }
+    rope->factor = factor;
+}
+
+void pn_qwen35_describe(pn_builder *b)
+{
+    hybrid(b, true);
+    rotate_by_sections(b);
+}
+
+void pn_qwen35moe_describe(pn_builder *b)
+{
+    pn_qwen35_describe(b);
+    mixture(b);
+}
+
+void pn_qwen3next_describe(pn_builder *b)
+{
+    hybrid(b, false);
+    pn_rotate_all(b, (pn_rope_want){.neox = true, .scaled = true});
+    mixture(b);
+}
