@@ -28,9 +28,9 @@ pinch_status pn_strings_open(pn_strings *s, const pn_gguf_value *array, const ch
     if (array->count > PN_STRINGS_MAX || array->bytes > UINT32_MAX)
         return pn_fail(err, PINCH_ERR_UNSUPPORTED, "%s has %" PRIu64 " strings in %" PRIu64 " bytes; at most %d strings in 4 GiB are taken", key, array->count,
                        array->bytes, PN_STRINGS_MAX);
-    uint32_t slots = 16;
-    while (slots < array->count + array->count / 2) slots *= 2;
-    *s = (pn_strings){.n = (uint32_t)array->count, .mask = slots - 1, .number_mask = slots - 1};
+    const uint32_t n = (uint32_t)array->count, slots = n + n / 3 + 16;
+    *s = (pn_strings){.n = n, .n_slots = slots, .number_mask = 1};
+    while (s->number_mask < n) s->number_mask = s->number_mask * 2 + 1;
     s->data = pn_alloc(copied_bytes(array), 1);
     s->offset = pn_alloc((uint64_t)s->n + 1, sizeof *s->offset);
     s->slot = pn_alloc_zero(slots, sizeof *s->slot);
@@ -46,7 +46,7 @@ void pn_strings_close(pn_strings *s)
     *s = (pn_strings){0};
 }
 
-uint64_t pn_strings_bytes(const pn_strings *s) { return s->slot ? s->offset[s->n] + ((uint64_t)s->n + s->mask + 2) * 4 : 0; }
+uint64_t pn_strings_bytes(const pn_strings *s) { return s->slot ? s->offset[s->n] + ((uint64_t)s->n + 1 + s->n_slots) * 4 : 0; }
 
 /* False: too many steps. */
 static bool add(pn_strings *s, uint32_t i, const pn_key *key, pn_equal *equal)
@@ -54,8 +54,8 @@ static bool add(pn_strings *s, uint32_t i, const pn_key *key, pn_equal *equal)
     enum { STEPS_PER_STRING = 32 }; /* a real vocabulary takes about 1 */
     const uint64_t allowed = 4096 + (uint64_t)STEPS_PER_STRING * s->n;
     const uint32_t tag = pn_strings_tag(s, key->hash);
-    uint32_t at = (uint32_t)key->hash & s->mask;
-    for (; s->slot[at]; at = (at + 1) & s->mask) {
+    uint32_t at = pn_strings_slot(s, key->hash);
+    for (; s->slot[at]; at = pn_strings_next(s, at)) {
         const uint32_t other = (s->slot[at] & s->number_mask) - 1;
         if (++s->probes > allowed) return false;
         if ((s->slot[at] & ~s->number_mask) != tag || !pn_key_is(key, pn_strings_at(s, other))) continue;
@@ -91,7 +91,7 @@ pinch_status pn_strings_index(pn_strings *s, bool pairs, const char *key, pn_equ
         for (; i < s->n && n < AHEAD; i++) {
             number[n] = i;
             if (!key_at(s, i, pairs, &keys[n])) continue;
-            __builtin_prefetch(&s->slot[keys[n++].hash & s->mask], 1);
+            __builtin_prefetch(&s->slot[pn_strings_slot(s, keys[n++].hash)], 1);
         }
         for (int k = 0; k < n; k++)
             if (!add(s, number[k], &keys[k], equal)) return pn_fail(err, PINCH_ERR_FORMAT, "%s: its strings collide as no real vocabulary's do", key);

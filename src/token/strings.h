@@ -12,7 +12,7 @@ typedef struct pn_strings {
     char *data;       /* the strings, one behind the other */
     uint32_t *offset; /* [n + 1] where each begins and the one before ends */
     uint32_t *slot;   /* 0: free */
-    uint32_t n, mask, number_mask;
+    uint32_t n, n_slots, number_mask;
     uint64_t probes;  /* steps taken while building; see pn_strings_index */
 } pn_strings;
 
@@ -46,11 +46,15 @@ static inline bool pn_key_is(const pn_key *key, pn_str text)
 }
 static inline uint32_t pn_strings_tag(const pn_strings *s, uint64_t hash) { return (uint32_t)(hash >> 32) & ~s->number_mask; }
 
+/* Slots are as many as are filled and a third more, no power of two: the low half of the hash as a share of them. */
+static inline uint32_t pn_strings_slot(const pn_strings *s, uint64_t hash) { return (uint32_t)((uint64_t)(uint32_t)hash * s->n_slots >> 32); }
+static inline uint32_t pn_strings_next(const pn_strings *s, uint32_t at) { return at + 1 == s->n_slots ? 0 : at + 1; }
+
 /* The number of the string, -1: none. */
 static inline int32_t pn_strings_find(const pn_strings *s, const pn_key *key)
 {
     const uint32_t tag = pn_strings_tag(s, key->hash);
-    for (uint32_t at = (uint32_t)key->hash & s->mask;; at = (at + 1) & s->mask) {
+    for (uint32_t at = pn_strings_slot(s, key->hash);; at = pn_strings_next(s, at)) {
         const uint32_t slot = s->slot[at];
         if (!slot) return -1;
         if ((slot & ~s->number_mask) != tag) continue;
