@@ -131,9 +131,9 @@ enum { RANK = 20, N_ROT = 6, PLAIN = 5, D_V = 7, Q_RANK = 12 };
 static const tiny_shape latent = {.n_layers = 2, .n_embd = 32, .n_ff = 40, .n_vocab = 48, .n_head = {3, 3}, .n_head_kv = {1, 1}, .d = 8};
 
 /* attn_k_b and attn_v_b hold what attn_kv_b holds, or attn_kv_b alone is there. */
-static void heads_of_latent(tiny *t, int layer, bool joined)
+static void heads_of_latent(tiny *t, int n_head, int layer, bool joined)
 {
-    const int n_head = latent.n_head[0], total = PLAIN + D_V;
+    const int total = PLAIN + D_V;
     tiny_tensor *both = tiny_add(t, tiny_name(layer, "attn_kv_b.weight"), RANK, n_head * total, 1, 0.0f);
     tiny_tensor *k = tiny_add(t, tiny_name(layer, "attn_k_b.weight"), PLAIN, RANK, n_head, 0.0f), *v = tiny_add(t, tiny_name(layer, "attn_v_b.weight"), RANK, D_V, n_head, 0.0f);
     for (int h = 0; h < n_head; h++) {
@@ -145,21 +145,21 @@ static void heads_of_latent(tiny *t, int layer, bool joined)
     for (int i = 0; unused[i]; i++) snprintf(unused[i]->name, sizeof unused[i]->name, "unused.%d.%d", layer, i);
 }
 
-static tiny latent_decoder(bool joined, bool low_query)
+static tiny latent_decoder(const char *arch, const tiny_shape *s, bool joined, bool low_query)
 {
-    tiny t = tiny_decoder("deepseek2", &latent);
-    const int E = latent.n_embd, q = latent.n_head[0] * (PLAIN + N_ROT);
+    tiny t = tiny_decoder(arch, s);
+    const int E = s->n_embd, q = s->n_head[0] * (PLAIN + N_ROT);
     tiny_int(&t, ".attention.kv_lora_rank", RANK);
     tiny_int(&t, joined ? ".attention.key_length" : ".attention.key_length_mla", PLAIN + N_ROT);
     tiny_int(&t, joined ? ".attention.value_length" : ".attention.value_length_mla", D_V);
     tiny_int(&t, ".rope.dimension_count", N_ROT);
-    tiny_int(&t, ".leading_dense_block_count", latent.n_layers);
-    for (int i = 0; i < latent.n_layers; i++) {
+    tiny_int(&t, ".leading_dense_block_count", s->n_layers);
+    for (int i = 0; i < s->n_layers; i++) {
         tiny_add(&t, tiny_name(i, "attn_kv_a_mqa.weight"), E, RANK + N_ROT, 1, 0.0f);
         tiny_add(&t, tiny_name(i, "attn_kv_a_norm.weight"), RANK, 1, 1, 1.0f);
-        tiny_add(&t, tiny_name(i, "attn_output.weight"), latent.n_head[0] * D_V, E, 1, 0.0f);
+        tiny_add(&t, tiny_name(i, "attn_output.weight"), s->n_head[0] * D_V, E, 1, 0.0f);
         tiny_add(&t, tiny_name(i, "attn_q.weight"), E, q, 1, 0.0f);
-        heads_of_latent(&t, i, joined);
+        heads_of_latent(&t, s->n_head[i], i, joined);
         if (!low_query) continue;
         tiny_add(&t, tiny_name(i, "attn_q_a.weight"), E, Q_RANK, 1, 0.0f);
         tiny_add(&t, tiny_name(i, "attn_q_a_norm.weight"), Q_RANK, 1, 1, 1.0f);
@@ -168,29 +168,76 @@ static tiny latent_decoder(bool joined, bool low_query)
     return t;
 }
 
+/* Of two keys of a name the first counts. */
+static void tiny_int_first(tiny *t, const char *key, int32_t value)
+{
+    tiny first = {.arch = t->arch};
+    tiny_int(&first, key, value);
+    bytes_add(&first.values, t->values.p, t->values.n);
+    free(t->values.p);
+    t->values = first.values;
+    t->n_values++;
+}
+
 static void latents(void)
 {
     for (int way = 0; way < 4; way++) {
-        tiny t = latent_decoder(way & 1, way & 2);
+        tiny t = latent_decoder("deepseek2", &latent, way & 1, way & 2);
         runs("latent attention of odd sizes", &t);
     }
-    tiny a = latent_decoder(false, false), b = latent_decoder(true, false);
+    tiny a = latent_decoder("deepseek2", &latent, false, false), b = latent_decoder("deepseek2", &latent, true, false);
     compare("heads in one tensor are the same heads", &a, &b, true);
     static const struct { const char *key; int32_t value; } bad[] = {{".attention.kv_lora_rank", 0}, {".attention.kv_lora_rank", INT32_MAX}, {".attention.key_length_mla", N_ROT},
                                                                      {".attention.key_length_mla", -1}, {".attention.value_length_mla", 0}, {".rope.dimension_count", 5},
                                                                      {".rope.dimension_count", 0}, {".expert_gating_func", 5}, {".leading_dense_block_count", 3}};
     for (size_t i = 0; i < PN_COUNT(bad); i++) {
-        tiny t = latent_decoder(false, false), again = {.arch = t.arch};
-        tiny_int(&again, bad[i].key, bad[i].value); /* of two keys of a name the first counts */
-        bytes_add(&again.values, t.values.p, t.values.n);
-        free(t.values.p);
-        t.values = again.values;
-        t.n_values++;
+        tiny t = latent_decoder("deepseek2", &latent, false, false);
+        tiny_int_first(&t, bad[i].key, bad[i].value);
         refused(bad[i].key, &t, bad[i].key + 1);
     }
-    a = latent_decoder(false, true);
+    a = latent_decoder("deepseek2", &latent, false, true);
     tiny_add(&a, "blk.1.attn_q_a.weight", latent.n_embd, (1 << 14) + 1, 1, 0.0f);
     refused("a latent of queries beyond all sizes", &a, "attn_q_a");
+}
+
+/* ---- several residual streams ----------------------------------------------------------------------------------------------------------- */
+
+static tiny streams_decoder(const tiny_shape *s)
+{
+    tiny t = latent_decoder("xing4_0", s, false, true);
+    tiny_int(&t, ".hyper_connection.count", 4);
+    tiny_int(&t, ".hyper_connection.sinkhorn_iterations", 20);
+    tiny_float(&t, ".hyper_connection.epsilon", 1e-6f);
+    for (int i = 0; i < s->n_layers; i++) {
+        static const char *const names[2][3] = {{"hc_attn_fn.weight", "hc_attn_base.weight", "hc_attn_scale.weight"}, {"hc_ffn_fn.weight", "hc_ffn_base.weight", "hc_ffn_scale.weight"}};
+        for (int block = 0; block < 2; block++) {
+            tiny_add(&t, tiny_name(i, names[block][0]), 4 * s->n_embd, 24, 1, 0.0f);
+            tiny_add(&t, tiny_name(i, names[block][1]), 24, 1, 1, 0.0f);
+            tiny_add(&t, tiny_name(i, names[block][2]), 3, 1, 1, 1.0f);
+        }
+    }
+    return t;
+}
+
+static void streams(void)
+{
+    tiny_shape wide = latent;
+    wide.n_embd = 300;
+    tiny t = streams_decoder(&wide);
+    runs("four streams of an odd width", &t);
+    t = streams_decoder(&latent);
+    tiny_fill(tiny_find(&t, "blk.0.hc_attn_fn.weight"), NAN);
+    runs("streams that mix by NaN", &t);
+    t = streams_decoder(&latent);
+    tiny_fill(tiny_find(&t, "blk.1.hc_ffn_scale.weight"), 1e30f);
+    runs("streams that mix by the bounds", &t);
+    static const struct { const char *key; int32_t value; } bad[] = {{".hyper_connection.count", 3}, {".hyper_connection.sinkhorn_iterations", INT32_MAX}, {".hyper_connection.sinkhorn_iterations", -1},
+                                                                     {".hyper_connection.epsilon", -1}};
+    for (size_t i = 0; i < PN_COUNT(bad); i++) {
+        t = streams_decoder(&latent);
+        tiny_int_first(&t, bad[i].key, bad[i].value);
+        refused(bad[i].key, &t, bad[i].key + 1);
+    }
 }
 
 /* ---- windows ---------------------------------------------------------------------------------------------------------------------------- */
@@ -381,6 +428,7 @@ int main(void)
     fused_experts();
     groups();
     latents();
+    streams();
     windows();
     rotation();
     long_factors();

@@ -205,10 +205,31 @@ typedef struct pn_delta {
     bool sigmoid_gate;       /* otherwise SiLU */
 } pn_delta;
 
+/* Hyper-connections: PN_STREAMS residual streams of `width` channels in a buffer. Before a block they are gathered into the stream (buffer 0), with weights
+ * made of `logits` (a matrix's product with them, normalised); after it the block's result is spread over them. */
+#define PN_STREAMS 4
+#define PN_STREAM_LOGITS (2 * PN_STREAMS + PN_STREAMS * PN_STREAMS) /* what goes into the block, what comes out, [to][from] of the mixing */
+
+typedef struct pn_gather {
+    int streams, weights;    /* weights: [PN_STREAM_LOGITS - PN_STREAMS] for the spread that follows; PN_NONE with logits PN_NONE */
+    int logits;              /* [PN_STREAM_LOGITS]; PN_NONE: the mean of the streams, after the last block */
+    int64_t width;
+    const float *scale;      /* [3], of the three parts */
+    const float *base;       /* [PN_STREAM_LOGITS] */
+    int32_t iterations;      /* of Sinkhorn */
+    float eps;               /* added to its sums */
+} pn_gather;
+
+typedef struct pn_spread {
+    int streams, weights;
+    int64_t width;
+    pn_update update;        /* the block's result, without post_norm and scale; from PN_NONE: all streams become the stream */
+} pn_spread;
+
 typedef struct pn_step pn_step;
 typedef struct pn_step_kind pn_step_kind;
 extern const pn_step_kind pn_step_begin, pn_step_matmul, pn_step_rope_kv, pn_step_attention, pn_step_route, pn_step_experts_up, pn_step_experts_round,
-    pn_step_experts_down, pn_step_settle, pn_step_conv, pn_step_ssm, pn_step_latent, pn_step_mla, pn_step_delta;
+    pn_step_experts_down, pn_step_settle, pn_step_conv, pn_step_ssm, pn_step_latent, pn_step_mla, pn_step_delta, pn_step_gather, pn_step_spread;
 
 struct pn_step {
     const pn_step_kind *kind;
@@ -226,6 +247,8 @@ struct pn_step {
         pn_latent latent;
         pn_mla mla;
         pn_delta delta;
+        pn_gather gather;
+        pn_spread spread;
         pn_prep settle;      /* applies the pending update, so that only the stream is alive afterwards */
     } u;
 };

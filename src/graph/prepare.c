@@ -11,32 +11,31 @@ void pn_rms_norm(const pn_ops *ops, float *y, const float *x, const float *w, fl
     ops->norm_scale(y, x, 1.0f / sqrtf(mean + eps), w, n);
 }
 
-/* Experts of a row summed into `sum` in the order in which they were chosen. */
-static void sum_experts(const pn_run *run, const float *from, int32_t n_used, int32_t row, int64_t width, float *sum)
+/* n channels of a row's experts, `width` apart, summed into `sum` in the order in which they were chosen. */
+static void sum_experts(const pn_run *run, const float *from, int32_t n_used, int32_t row, int64_t width, int64_t n, float *sum)
 {
     const float *weight = run->chosen_weight + (int64_t)row * n_used;
-    run->ops->norm_scale(sum, from, weight[0], NULL, width);
-    for (int32_t i = 1; i < n_used; i++) run->ops->add_scaled(sum, from + i * width, weight[i], width);
+    run->ops->norm_scale(sum, from, weight[0], NULL, n);
+    for (int32_t i = 1; i < n_used; i++) run->ops->add_scaled(sum, from + i * width, weight[i], n);
 }
 
-/* The value that an update adds: a plain row where it lies, or sums in `sum`. */
-static const float *update_value(const pn_run *run, const pn_update *u, int32_t row, int64_t width, float *sum)
+const float *pn_update_value(const pn_run *run, const pn_update *u, int32_t row, int64_t width, int64_t first, int64_t n, float *sum)
 {
-    const float *from = pn_row(run, u->from, row);
+    const float *from = pn_row(run, u->from, row) + first;
     if (u->n_used == 0 && u->shared == PN_NONE) return from;
-    if (u->n_used) sum_experts(run, from, u->n_used, row, width, sum);
-    else memcpy(sum, from, (size_t)width * sizeof *sum);
+    if (u->n_used) sum_experts(run, from, u->n_used, row, width, n, sum);
+    else memcpy(sum, from, (size_t)n * sizeof *sum);
     if (u->shared == PN_NONE) return sum;
-    const float *shared = pn_row(run, u->shared, row);
-    if (u->shared_gate == PN_NONE) run->ops->add(sum, shared, width);
-    else run->ops->add_scaled(sum, shared, pn_sigmoid(*pn_row(run, u->shared_gate, row)), width);
+    const float *shared = pn_row(run, u->shared, row) + first;
+    if (u->shared_gate == PN_NONE) run->ops->add(sum, shared, n);
+    else run->ops->add_scaled(sum, shared, pn_sigmoid(*pn_row(run, u->shared_gate, row)), n);
     return sum;
 }
 
 static void update_stream(const pn_run *run, pn_lane *lane, const pn_prep *prep, float *stream, int32_t row)
 {
     const pn_update *u = &prep->update;
-    const float *value = update_value(run, u, row, prep->width, lane->work);
+    const float *value = pn_update_value(run, u, row, prep->width, 0, prep->width, lane->work);
     if (u->post_norm) {
         pn_rms_norm(run->ops, lane->work, value, u->post_norm, prep->eps, prep->width);
         value = lane->work;
@@ -45,13 +44,13 @@ static void update_stream(const pn_run *run, pn_lane *lane, const pn_prep *prep,
     else run->ops->add_scaled(stream, value, u->scale, prep->width);
 }
 
-pn_buffer_set pn_prep_reads(const pn_prep *prep)
+pn_buffer_set pn_update_reads(const pn_update *u)
 {
-    const pn_update *u = &prep->update;
-    if (u->from == PN_NONE) return pn_buffer_bit(prep->source);
-    const pn_buffer_set shared = u->shared == PN_NONE ? 0 : pn_buffer_bit(u->shared) | pn_buffer_bit(u->shared_gate);
-    return pn_buffer_bit(prep->source) | pn_buffer_bit(u->from) | shared;
+    if (u->from == PN_NONE) return 0;
+    return pn_buffer_bit(u->from) | (u->shared == PN_NONE ? 0 : pn_buffer_bit(u->shared) | pn_buffer_bit(u->shared_gate));
 }
+
+pn_buffer_set pn_prep_reads(const pn_prep *prep) { return pn_buffer_bit(prep->source) | pn_update_reads(&prep->update); }
 
 void pn_prep_row(const pn_run *run, pn_lane *lane, const pn_prep *prep, int32_t row)
 {
@@ -63,7 +62,7 @@ void pn_prep_row(const pn_run *run, pn_lane *lane, const pn_prep *prep, int32_t 
         x = stream;
     }
     if (prep->n_used) {
-        sum_experts(run, x, prep->n_used, row, prep->width, lane->work);
+        sum_experts(run, x, prep->n_used, row, prep->width, prep->width, lane->work);
         x = lane->work;
     }
     if (prep->norm) {

@@ -73,6 +73,9 @@ struct pn_step_kind {
 
 /* What preparing an input reads: its source, and the pending update, which an earlier step has left in buffers. */
 pn_buffer_set pn_prep_reads(const pn_prep *prep);
+pn_buffer_set pn_update_reads(const pn_update *u);
+/* Channels [first, first + n) of what an update adds to a row of `width`: where they lie, or summed in `sum` [n]. */
+const float *pn_update_value(const pn_run *run, const pn_update *u, int32_t row, int64_t width, int64_t first, int64_t n, float *sum);
 
 static inline bool pn_private(const pn_run *run) { return run->n_rows == 1; }
 static inline float *pn_row(const pn_run *run, int buffer, int32_t row) { return run->buffers[buffer] + (int64_t)row * run->plan->buffers[buffer].width; }

@@ -10,6 +10,8 @@
 #undef ARCH
 #undef ARCH_AS
 
+/* What deepseek2 and its like share: see deepseek.c for `own`. */
+void pn_describe_deepseek(pn_builder *b, bool own);
 /* One table for every layer. */
 void pn_rotate_all(pn_builder *b, pn_rope_want want);
 

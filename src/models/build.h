@@ -72,7 +72,11 @@ typedef struct pn_decoder {
     int32_t n_taps;           /* of short convolutions */
     pn_mamba mamba;
     pn_delta_dims delta;
+    int32_t sinkhorn_iterations; /* hyper-connections */
+    float sinkhorn_eps;
+    const float *ones;        /* [PN_STREAMS * n_embd]: a norm without weights */
     /* ends */
+    void (*end)(pn_builder *b); /* leaves the trunk's result in the stream; NULL: the pending update does */
     const char *output_norm;  /* tensor name */
     float embedding_scale;
     bool tied_always;

@@ -340,11 +340,17 @@ static void bind_embedding(pn_builder *b)
     b->net->embedding_scale = b->d.embedding_scale;
 }
 
+static void emit_settle(pn_builder *b)
+{
+    pn_step *s = pn_emit(b, &pn_step_settle, -1);
+    if (s) s->u.settle = pn_emit_prep(b, NULL, 0);
+}
+
 void pn_emit_head(pn_builder *b)
 {
     pn_plan *plan = &b->net->plan;
-    pn_step *s = pn_emit(b, &pn_step_settle, -1);
-    if (s) s->u.settle = pn_emit_prep(b, NULL, 0);
+    if (b->d.end) b->d.end(b);
+    else emit_settle(b);
     plan->head = plan->n_steps;
     const int64_t rows = head_rows(b);
     const bool own = !b->d.tied_always && pn_has_tensor(b, -1, "output.weight");
@@ -353,7 +359,7 @@ void pn_emit_head(pn_builder *b)
     plan->logits = pn_emit_buffer(b, "logits", rows);
     plan->n_logits = rows;
     plan->n_embd = b->d.n_embd;
-    s = pn_emit_matmul(b, -1, pn_emit_prep(b, norm, pn_formats_of(&w, 1)));
+    pn_step *s = pn_emit_matmul(b, -1, pn_emit_prep(b, norm, pn_formats_of(&w, 1)));
     pn_emit_output(s, w, bias, false, plan->logits, 0);
     if (!s) return;
     s->u.matmul.scale = b->d.logit_scale;

@@ -23,7 +23,7 @@ static pn_gating unsaid_gating(const pn_builder *b)
     return b->net->n_vocab == 154880 && (b->d.n_layers == 47 || b->d.n_layers == 48) ? PN_GATING_SIGMOID : PN_GATING_SOFTMAX;
 }
 
-static void describe(pn_builder *b, bool own)
+void pn_describe_deepseek(pn_builder *b, bool own)
 {
     pn_describe_decoder(b);
     pn_describe_routing(b, unsaid_gating(b));
@@ -34,5 +34,5 @@ static void describe(pn_builder *b, bool own)
     rotate(b, own);
 }
 
-void pn_deepseek2_describe(pn_builder *b) { describe(b, true); }
-void pn_mistral4_describe(pn_builder *b) { describe(b, false); }
+void pn_deepseek2_describe(pn_builder *b) { pn_describe_deepseek(b, true); }
+void pn_mistral4_describe(pn_builder *b) { pn_describe_deepseek(b, false); }
