@@ -209,6 +209,20 @@ PINCH_API pinch_status pinch_session_truncate(pinch_session *session, int32_t se
 /* Makes sequence `to` a copy of `from`. */
 PINCH_API pinch_status pinch_session_copy(pinch_session *session, int32_t from, int32_t to, pinch_error *err);
 
+/* ---- snapshots: a sequence as bytes --------------------------------------------------------------- */
+
+/* Takes n bytes of a snapshot; false stops with PINCH_ERR_IO. */
+typedef bool (*pinch_write_fn)(void *user, const void *bytes, size_t n);
+/* Fills n bytes; false: there are not as many, or they cannot be read. */
+typedef bool (*pinch_read_fn)(void *user, void *bytes, size_t n);
+
+/* Writes what sequence `seq` holds, text and state, so that a session of the same model with the same cache types goes on from it with the same
+ * bits, whatever its context and batch. */
+PINCH_API pinch_status pinch_session_save(const pinch_session *session, int32_t seq, pinch_write_fn fn, void *user, pinch_error *err);
+/* Makes sequence `seq` what a snapshot holds; there are no logits until tokens are fed. A snapshot of another model, version or cache type, or one too
+ * long, is refused and the sequence stays as it was; one that turns out short or damaged leaves it empty. */
+PINCH_API pinch_status pinch_session_load(pinch_session *session, int32_t seq, pinch_read_fn fn, void *user, pinch_error *err);
+
 /* ---- sampling: order, formulas and defaults in docs/DESIGN.md --------------------------------- */
 
 typedef struct pinch_logit_bias {

@@ -34,7 +34,7 @@ static pinch_session *session_of(pinch_model *m, int32_t n_checkpoints)
 
 typedef struct tally {
     int wrong, failed;
-    size_t wanted, reused; /* tokens */
+    size_t reused; /* tokens */
 } tally;
 
 /* The text as a whole, then two more tokens one by one; `fresh` computes all of it from the start. */
@@ -44,7 +44,6 @@ static void request(pinch_session *s, pinch_session *fresh, const text *t, bool 
     size_t reused = 0;
     bool ok = pinch_session_sync(s, 0, t->tokens, t->n - 2, &reused, &err) == PINCH_OK;
     for (size_t i = t->n - 2; ok && i < t->n; i++) ok = pinch_session_feed(s, 0, &t->tokens[i], 1, &err) == PINCH_OK;
-    sum->wanted += t->n - 2;
     sum->reused += reused;
     sum->failed += !ok;
     if (!ok || !compare) return;
@@ -52,7 +51,8 @@ static void request(pinch_session *s, pinch_session *fresh, const text *t, bool 
     sum->wrong += !ok || memcmp(pinch_session_logits(s), pinch_session_logits(fresh), (size_t)n_vocab * sizeof(float)) != 0;
 }
 
-static void mixed_requests(const char *name, pinch_model *m, int32_t n_checkpoints)
+/* Returns the tokens that were reused. */
+static size_t mixed_requests(const char *name, pinch_model *m, int32_t n_checkpoints)
 {
     const int32_t n_vocab = pinch_model_n_vocab(m);
     pinch_session *s = session_of(m, n_checkpoints), *fresh = session_of(m, -1);
@@ -67,21 +67,24 @@ static void mixed_requests(const char *name, pinch_model *m, int32_t n_checkpoin
     text last = prefixes[0];
     for (int i = 0; s && fresh && i < REQUESTS; i++) {
         if (i == WARM) before = pn_memory_resident();
-        text t = i % 3 == 0 ? last : prefixes[pn_random(&seed) % PREFIXES]; /* a conversation that goes on, or one that begins like another */
+        text t = i % 3 ? last : prefixes[pn_random(&seed) % PREFIXES]; /* another conversation, */
+        if (i % 3 == 2) t.n -= 3;                                      /* another answer to the last prompt, or one that goes on */
         if (t.n > MOST / 2 + 30) t = prefixes[i % PREFIXES];
         extend(&t, 3 + pn_random(&seed) % 20, n_vocab, &seed);
         request(s, fresh, &t, i % COMPARED == 0, n_vocab, &sum);
         last = t;
     }
-    const uint64_t after = pn_memory_resident();
     CHECK("every request is served", sum.failed == 0, "%s: %d failed", name, sum.failed);
     CHECK("a reused prefix gives a fresh session's logits", sum.wrong == 0, "%s, %d checkpoints: %d of %d differ", name, (int)n_checkpoints, sum.wrong, REQUESTS / COMPARED);
-    CHECK("prefixes are reused", n_checkpoints < 0 || sum.reused * 4 > sum.wanted, "%s: %zu of %zu tokens", name, sum.reused, sum.wanted);
-#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    (void)before; /* the sanitizers keep memory of their own */
+#else
+    const uint64_t after = pn_memory_resident();
     CHECK("memory stays", after <= before + (128 << 10), "%s: %llu bytes more", name, (unsigned long long)(after - before));
 #endif
     pinch_session_close(s);
     pinch_session_close(fresh);
+    return sum.reused;
 }
 
 /* The same prompt again, and an answer taken back, cost a checkpoint's distance and not the whole text. */
@@ -99,28 +102,31 @@ static void again(const char *name, pinch_model *m)
     pinch_session_close(s);
 }
 
-static void try_model(const char *name, const char *path)
+static void try_model(const char *name, const char *path, bool recurrent)
 {
     pinch_model *m = NULL;
     pinch_error err = {0};
     pinch_model_options o = pinch_model_options_default();
     if (!CHECK("model opens", pinch_model_open(&m, path, &o, &err) == PINCH_OK, "%s: %s", name, err.message)) return;
-    mixed_requests(name, m, 3);
-    mixed_requests(name, m, -1);
+    const size_t with = mixed_requests(name, m, 3), without = mixed_requests(name, m, -1);
+    CHECK("checkpoints save work", recurrent ? with * 2 > without * 3 : with >= without, "%s: %zu tokens reused with, %zu without", name, with, without);
     again(name, m);
     pinch_model_close(m);
 }
 
 int main(void)
 {
-    static const char *const shared[] = {"gemma2-f32", "lfm2-f32", "granitehybrid-moe", "falcon-h1-f32", "nemotron-h-moe-f32"};
-    try_model("gemma3-q8", "tests/golden/gemma3-q8/model.gguf");
+    static const struct {
+        const char *name;
+        bool recurrent;
+    } shared[] = {{"gemma2-f32", false}, {"lfm2-swa-f32", true}, {"granitehybrid-f32", true}, {"nemotron-h-f32", true}};
+    try_model("gemma3-q8", "tests/golden/gemma3-q8/model.gguf", false);
     const char *folder = pn_shared();
     if (!folder) pn_skip("architectures of ../shared", "../shared is missing");
     for (size_t i = 0; folder && i < PN_COUNT(shared); i++) {
         char path[4096];
-        snprintf(path, sizeof path, "%s/golden/%s/model.gguf", folder, shared[i]);
-        try_model(shared[i], path);
+        snprintf(path, sizeof path, "%s/golden/%s/model.gguf", folder, shared[i].name);
+        try_model(shared[i].name, path, shared[i].recurrent);
     }
     return pn_done();
 }

@@ -55,7 +55,7 @@ static const pn_checkpoint *newest(const pn_state *s, int32_t seq, int32_t n)
     const pn_checkpoint *best = NULL;
     for (int32_t i = 0; i < s->n_checkpoints; i++) {
         const pn_checkpoint *c = &s->checkpoints[i];
-        if (c->seq == seq && c->position <= n && (!best || c->position > best->position)) best = c;
+        if (c->seq == seq && c->as.length <= n && (!best || c->as.length > best->as.length)) best = c;
     }
     return best;
 }
@@ -63,13 +63,13 @@ static const pn_checkpoint *newest(const pn_state *s, int32_t seq, int32_t n)
 int32_t pn_checkpoint_before(const pn_state *s, int32_t seq, int32_t n)
 {
     const pn_checkpoint *c = newest(s, seq, n);
-    return c ? c->position : 0;
+    return c ? c->as.length : 0;
 }
 
 void pn_checkpoints_drop(pn_state *s, int32_t seq, int32_t beyond)
 {
     for (int32_t i = 0; i < s->n_checkpoints; i++)
-        if (s->checkpoints[i].seq == seq && s->checkpoints[i].position > beyond) s->checkpoints[i] = (pn_checkpoint){.seq = -1};
+        if (s->checkpoints[i].seq == seq && s->checkpoints[i].as.length > beyond) s->checkpoints[i] = (pn_checkpoint){.seq = -1};
 }
 
 /* A free one, else the one that was made or gone back to longest ago. */
@@ -88,7 +88,7 @@ void pn_state_checkpoint(pn_state *s, int32_t seq)
     const pn_seq *q = &s->seqs[seq];
     if (s->n_checkpoints == 0 || q->length == 0 || pn_checkpoint_before(s, seq, q->length) == q->length) return;
     pn_checkpoint *c = place(s);
-    *c = (pn_checkpoint){.seq = seq, .position = q->length, .high = q->high, .used = ++s->clock};
+    *c = (pn_checkpoint){.seq = seq, .as = *q, .used = ++s->clock};
     uint8_t *to = memory_of(s, c);
     for (int32_t i = 0; i < s->n_layers; i++) {
         const pn_layer_place *l = &s->layers[i];
@@ -106,6 +106,6 @@ void pn_checkpoint_restore(pn_state *s, int32_t seq, int32_t position)
         memcpy(pn_layer_at(s, l, seq) + kept_from(l), from, kept_bytes(l));
         from += kept_bytes(l);
     }
-    s->seqs[seq].high = c->high;
+    s->seqs[seq] = c->as;
     s->checkpoints[c - s->checkpoints].used = ++s->clock;
 }

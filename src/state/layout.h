@@ -16,13 +16,14 @@ typedef struct pn_layer_place {
 typedef struct pn_seq {
     int32_t length;
     int32_t high; /* positions ever stored since the last start from 0: a ring of c cells holds high-c .. */
+    int32_t loaded; /* positions that came from a stream: rings got only what going on from there needs */
 } pn_seq;
 
 /* A sequence at a position, as far as going on would change it: whole rings and recurrent floats. Keys and values that are only appended stay where
  * they are, so a checkpoint holds until its sequence goes back below it. */
 typedef struct pn_checkpoint {
     int32_t seq; /* -1: free */
-    int32_t position, high;
+    pn_seq as;   /* length, high and loaded at the time */
     uint64_t used; /* by the state's clock */
 } pn_checkpoint;
 

@@ -225,7 +225,7 @@ static bool in_place(const pn_state *s, int32_t i, int32_t n)
     for (int32_t j = 0; j < s->n_layers; j++) {
         const pn_layer_place *l = &s->layers[j];
         if (l->shape.n_head == 0 || l->shape.window == 0) continue;
-        const int32_t oldest_kept = high - l->cells, oldest_needed = n - l->shape.window + 1;
+        const int32_t oldest_kept = (int32_t)pn_max64(high - l->cells, s->seqs[i].loaded - l->shape.window + 1), oldest_needed = n - l->shape.window + 1;
         if (oldest_kept > 0 && oldest_needed < oldest_kept) return false;
     }
     return true;
@@ -236,7 +236,7 @@ int32_t pn_state_can_rewind(const pn_state *s, int32_t i, int32_t n) { return in
 static void start_over(pn_state *s, int32_t i)
 {
     if (s->seqs[i].high == 0) return; /* nothing was stored since the last start */
-    s->seqs[i].high = 0;
+    s->seqs[i] = (pn_seq){0, 0, 0};
     for (int32_t j = 0; j < s->n_layers; j++) {
         const pn_layer_place *l = &s->layers[j];
         memset(pn_layer_at(s, l, i) + l->k_bytes + l->v_bytes, 0, l->r_bytes);

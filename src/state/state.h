@@ -70,4 +70,11 @@ void pn_state_copy(pn_state *s, int32_t from, int32_t to);
 void pn_state_checkpoint(pn_state *s, int32_t seq);
 bool pn_state_keeps_checkpoints(const pn_state *s);
 
+/* A sequence as bytes that do not depend on context and batch: states of the same layout read each other's. */
+bool pn_state_image_bytes(const pn_state *s, int32_t length, uint64_t *bytes);
+uint64_t pn_state_layout(const pn_state *s); /* a hash of cache types and shapes */
+/* False as soon as put or get is. A sequence that could not be read whole is left empty. */
+bool pn_state_write(const pn_state *s, int32_t seq, bool (*put)(void *ctx, void *bytes, size_t n), void *ctx);
+bool pn_state_read(pn_state *s, int32_t seq, int32_t length, bool (*get)(void *ctx, void *bytes, size_t n), void *ctx);
+
 #endif
