@@ -215,6 +215,18 @@ def test_a_stop_ends_before_its_text():
     assert text["stop"] == "string" and text["text"] == "t"
 
 
+def test_a_prompt_cache(tmp_path):
+    """Written once, read by prompts that begin alike, replaced when damaged; never another text."""
+    kept = tmp_path / "state.bin"
+    run = ("run", "-m", MODEL, "-n", 12, "--temp", 0, "-p")
+    for prompt in TEXT[:300], TEXT[:300], TEXT[:400], TEXT[:100]:
+        assert drive.pinch_json(*run, prompt, "--prompt-cache", kept)["ids"] == drive.pinch_json(*run, prompt)["ids"]
+    whole = kept.read_bytes()
+    kept.write_bytes(whole[: len(whole) // 2])
+    assert drive.pinch_json(*run, TEXT[:400], "--prompt-cache", kept)["ids"] == drive.pinch_json(*run, TEXT[:400])["ids"]
+    assert kept.read_bytes() == whole and os.listdir(tmp_path) == ["state.bin"]
+
+
 def test_csv_and_json_of_bench():
     rows = drive.pinch("bench", "-m", MODEL, "-p", 16, "-n", 4, "-d", 7, "-r", 2, "--csv").decode().splitlines()
     assert rows[0] == "test,repetition,position,tokens,milliseconds,tokens_per_second" and len(rows) == 1 + 2 * 5

@@ -44,6 +44,7 @@ typedef struct cli_settings {
     const char *out;                        /* logits */
     bool last;
     bool all;                               /* perplexity */
+    const char *prompt_cache;
     int32_t bench_prompt, bench_generate, bench_depth, repetitions;
     bool bandwidth, csv;
     const char *template_file, *input, *now;
@@ -188,5 +189,10 @@ void cli_editor_close(cli_editor *e);
 /* One line without its newline, valid until the next call. On a terminal that can, it is edited: arrows, Home, End, Ctrl-A E K U W L, history,
  * and newlines that are pasted are part of it. */
 cli_line_end cli_editor_read(cli_editor *e, const char *prompt, const char **line, size_t *n);
+
+/* ---- prompt_cache.c ---------------------------------------------------------------------------------------------- */
+
+/* Feeds the prompt, by way of --prompt-cache where that is given. */
+pinch_status cli_feed_prompt(const cli_settings *s, pinch_session *session, const cli_ids *prompt, pinch_error *err);
 
 #endif

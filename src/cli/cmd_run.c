@@ -11,6 +11,7 @@ static const cli_option options[] = {
     {{"-p", "--prompt"}, "TEXT", CLI_TEXT, CLI_FIELD(prompt), 0, 0, NULL, "Text to continue.", ""},
     {{"-f", "--file"}, "FILE", CLI_TEXT, CLI_FIELD(file), 0, 0, NULL, "Text to continue, from a file; - is standard input.", ""},
     {{"--prompt-tokens"}, "FILE", CLI_TEXT, CLI_FIELD(tokens), 0, 0, NULL, "Token ids to continue, fed exactly as they are; - is standard input.", ""},
+    {{"--prompt-cache"}, "FILE", CLI_TEXT, CLI_FIELD(prompt_cache), 0, 0, NULL, "Keeps the state after the prompt in this file; a later run whose prompt begins alike goes on from it.", ""},
     {{"-n", "--predict", "--n-predict"}, "N", CLI_INT, CLI_FIELD(n_predict), -1, INT32_MAX, NULL, "Tokens to generate; -1 goes on until the model ends or the context is full.", NULL},
     {{"-e", "--escape"}, NULL, CLI_ON, CLI_FIELD(escape), 0, 0, NULL, "Reads \\n, \\t, \\\\ and the like in the prompt and in --stop.", ""},
     {{"-r", "--stop", "--reverse-prompt"}, "TEXT", CLI_LIST, CLI_FIELD(stops), 0, 0, NULL, "Ends before this text; may be repeated.", ""},
@@ -25,6 +26,7 @@ static const cli_example examples[] = {
     {"pinch run -m model.gguf -p \"The capital of France is\" -n 16", "continue a sentence"},
     {"pinch run -m model.gguf -f text.txt -n 16 --temp 0 --json", "the likeliest continuation of a file, with timings, for scripts"},
     {"pinch run -m model.gguf -p \"1, 2, 3,\" -n 16 --seed 7 --stop \"10\"", "the same text each time, ending before a word"},
+    {"pinch run -m model.gguf -f text.txt -n 16 --prompt-cache state.bin", "compute a long prompt once"},
     {"pinch run -m model.gguf -p x -c 256 --plan", "how much memory that would take"},
 };
 
@@ -178,7 +180,7 @@ static pinch_status generate(const cli_settings *s, const cli_engine *e, pinch_s
     o.on_token = on_token;
     o.user = r;
     double start = pn_now();
-    pinch_status st = pinch_session_feed(e->session, 0, prompt->data, prompt->n, err);
+    pinch_status st = cli_feed_prompt(s, e->session, prompt, err);
     t->prompt = pn_now() - start;
     cli_progress_end();
     if (st) return st;
