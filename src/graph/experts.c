@@ -37,7 +37,7 @@ static void up_some_rows(pn_run *run, pn_lane *lane, const pn_step *step, int32_
         for (int32_t j = 0; j < n; j++) lane->x[j] = pn_act_row(run, lane, pn_weight_act(outs[i]->w), order[j] / s->n_used);
         expert_matrix(run, lane, outs[i], expert, s->n_used, lane->y[i], row0, row1);
     }
-    pn_gate_rows(run->ops, s->act, lane->y[0], outs[1] ? lane->y[1] : NULL, n, row1 - row0);
+    pn_gate_rows(run->ops, s->act, s->clamp, lane->y[0], outs[1] ? lane->y[1] : NULL, n, row1 - row0);
 }
 
 static void up_rows(pn_run *run, pn_lane *lane, const pn_step *step, int32_t expert, int64_t row0, int64_t row1)

@@ -80,6 +80,7 @@ typedef struct pn_matmul {
     int n;
     pn_output out[6];
     pn_gate gate;
+    float clamp;             /* of a gate: act(out[0]) from above, out[1] on both sides; 0: none */
     float scale;             /* of the results, after everything; 1: none */
     float softcap;           /* 0: none */
 } pn_matmul;
@@ -130,6 +131,7 @@ typedef struct pn_experts_up {
     pn_output gate, up;      /* act(gate) * up, and up has no buffer; gate.w NULL: act(up) */
     pn_gate act;
     int32_t n_used;
+    float clamp;             /* as in pn_matmul */
 } pn_experts_up;
 
 typedef struct pn_experts_down {

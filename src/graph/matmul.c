@@ -1,6 +1,8 @@
 /* Dense mat-muls: up to six matrices on one input, their bias, scale and gate while the result is in cache; and the experts of a mixture. */
 #include "graph/walk.h"
 
+#include <math.h>
+
 /* Where a row begins that is a multiple of PN_UNIT, and so of every layout's groups. */
 static const uint8_t *weight_at(const pn_weight *w, int32_t expert, int64_t row)
 {
@@ -32,11 +34,18 @@ void pn_finish(const pn_run *run, const pn_output *out, int32_t expert, float *c
     }
 }
 
-void pn_gate_rows(const pn_ops *ops, pn_gate gate, float *const *y, float *const *u, int64_t n_cols, int64_t n)
+void pn_gate_rows(const pn_ops *ops, pn_gate gate, float clamp, float *const *y, float *const *u, int64_t n_cols, int64_t n)
 {
     void (*const act[])(float *, const float *, const float *, int64_t) = {NULL, ops->silu_mul, ops->gelu_mul, ops->relu2_mul};
     if (gate == PN_GATE_NONE) return;
-    for (int64_t c = 0; c < n_cols; c++) act[gate](y[c], y[c], u ? u[c] : NULL, n);
+    for (int64_t c = 0; c < n_cols; c++) {
+        act[gate](y[c], y[c], u && clamp == 0.0f ? u[c] : NULL, n);
+        if (clamp == 0.0f) continue;
+        ops->clamp(y[c], -INFINITY, clamp, n);
+        if (!u) continue;
+        ops->clamp(u[c], -clamp, clamp, n);
+        ops->mul(y[c], u[c], n);
+    }
 }
 
 float *pn_beside(const pn_run *run, const pn_lane *lane, int64_t n_cols, int64_t column) { return lane->beside + column * pn_beside_rows(run, n_cols); }
@@ -81,7 +90,7 @@ static void paired(pn_run *run, pn_lane *lane, const pn_matmul *m, const pn_step
         for (int64_t row0 = a * PN_UNIT, row1; row0 < end; row0 = row1) {
             row1 = pn_min64(row0 + step_rows, end);
             for (int i = 0; i < m->n; i++) one_matrix(run, lane, &m->out[i], lane->y[i], row0, row1);
-            pn_gate_rows(run->ops, m->gate, lane->y[0], m->n == 2 ? lane->y[1] : NULL, run->n_rows, row1 - row0);
+            pn_gate_rows(run->ops, m->gate, m->clamp, lane->y[0], m->n == 2 ? lane->y[1] : NULL, run->n_rows, row1 - row0);
         }
     }
 }

@@ -144,7 +144,7 @@ void pn_rms_norm(const pn_ops *ops, float *y, const float *x, const float *w, fl
 void pn_multiply(const pn_run *run, pn_lane *lane, const pn_weight *w, int32_t expert, const void *const *x, float *const *y, int64_t n_cols, int64_t row0, int64_t row1);
 /* Bias and scale on what pn_multiply wrote. */
 void pn_finish(const pn_run *run, const pn_output *out, int32_t expert, float *const *y, int64_t n_cols, int64_t row0, int64_t row1);
-void pn_gate_rows(const pn_ops *ops, pn_gate gate, float *const *y, float *const *u, int64_t n_cols, int64_t n);
+void pn_gate_rows(const pn_ops *ops, pn_gate gate, float clamp, float *const *y, float *const *u, int64_t n_cols, int64_t n);
 /* Rows of a gate's second matrix that the lane holds for n_cols columns, and where those of one column lie. */
 static inline int64_t pn_beside_rows(const pn_run *run, int64_t n_cols) { return run->beside / n_cols / PN_UNIT * PN_UNIT; }
 float *pn_beside(const pn_run *run, const pn_lane *lane, int64_t n_cols, int64_t column);

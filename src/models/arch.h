@@ -14,5 +14,8 @@
 void pn_describe_deepseek(pn_builder *b, bool own);
 /* One table for every layer. */
 void pn_rotate_all(pn_builder *b, pn_rope_want want);
+/* One table, NEOX; `rope.dimension_sections` says how many pairs go by time, height and width: in turns, or one after the other. For text these are one
+ * position; pairs that are left over have position 0. */
+void pn_rotate_sections(pn_builder *b, bool in_turns);
 
 #endif

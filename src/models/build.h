@@ -21,6 +21,7 @@ typedef struct pn_layer {
     int32_t window;           /* 0: all positions */
     int rope;                 /* table of the plan; PN_NONE: no positions */
     bool gated_heads;         /* attn_gate.weight: each head's result times the sigmoid of a row of it */
+    float clamp, clamp_experts; /* of the gated activation: dense and shared experts, chosen ones; 0: none */
     bool gated_channels;      /* attn_q.weight holds for each head its query's rows, then as many whose sigmoid multiplies the head's result */
 } pn_layer;
 
@@ -110,6 +111,8 @@ int64_t pn_meta_layer_int(pn_builder *b, const char *name, int32_t layer, int64_
 int64_t pn_meta_item_int(pn_builder *b, const char *name, int32_t i, int32_t n, int64_t least, int64_t most);
 bool pn_meta_has(pn_builder *b, const char *name);
 bool pn_meta_is_array(pn_builder *b, const char *name);
+/* Item `layer` of an array whose length must be the layer count, or a scalar for all; 0 where the key is absent. */
+float pn_meta_layer_float(pn_builder *b, const char *name, int32_t layer);
 float pn_meta_float(pn_builder *b, const char *name, double fallback);
 float pn_meta_float_required(pn_builder *b, const char *name);
 bool pn_meta_bool(pn_builder *b, const char *name, bool fallback);
@@ -203,6 +206,7 @@ void pn_emit_mamba_in(pn_builder *b, int32_t layer, const pn_weight *in, pn_prep
 void pn_emit_mamba_out(pn_builder *b, int32_t layer, int value);
 void pn_emit_mla(pn_builder *b, int32_t layer);
 void pn_emit_gated_delta(pn_builder *b, int32_t layer); /* DeltaNet of Qwen */
+void pn_emit_kda(pn_builder *b, int32_t layer);         /* Kimi delta attention */
 void pn_emit_feed_forward(pn_builder *b, int32_t layer);
 void pn_emit_head(pn_builder *b);
 /* All of it, layer by layer. */

@@ -167,6 +167,7 @@ static void emit_gated(pn_builder *b, int32_t il, const pn_weight *gate, const p
     pn_step *s = pn_emit_matmul(b, il, prep);
     if (!s) return;
     s->u.matmul.gate = b->d.gate;
+    s->u.matmul.clamp = b->d.layers[il].clamp;
     pn_emit_output(s, gate, gate_bias, true, hidden, 0);
     pn_emit_output(s, up, up_bias, true, PN_NONE, 0);
 }
@@ -256,7 +257,8 @@ static int emit_experts(pn_builder *b, int32_t il, const mixture *m)
     if (m->latent_down) prep = (pn_prep){.source = pn_emit_buffer(b, "latent", 0), .width = m->width, .update = {.from = PN_NONE}, .formats = pn_formats_of(inputs, 2)};
     pn_step *s = pn_emit(b, &pn_step_experts_up, il);
     if (!s) return out;
-    s->u.up = (pn_experts_up){.prep = prep, .gate = {.w = m->gate, .buffer = hidden}, .up = {.w = m->up, .buffer = m->gate ? PN_NONE : hidden}, .act = d->gate, .n_used = d->n_used};
+    s->u.up = (pn_experts_up){.prep = prep, .gate = {.w = m->gate, .buffer = hidden}, .up = {.w = m->up, .buffer = m->gate ? PN_NONE : hidden}, .act = d->gate, .n_used = d->n_used,
+                              .clamp = d->layers[il].clamp_experts};
     const pn_experts_down down = {.source = hidden, .out = {.w = m->down, .buffer = out}, .n_used = d->n_used};
     s = pn_emit(b, &pn_step_experts_round, il);
     if (s) s->u.down = down;

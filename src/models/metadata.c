@@ -65,16 +65,32 @@ int64_t pn_meta_int(pn_builder *b, const char *name, int64_t fallback, int64_t l
     return int_at(b, name, 0, fallback, least, most);
 }
 
-int64_t pn_meta_layer_int(pn_builder *b, const char *name, int32_t layer, int64_t fallback, int64_t least, int64_t most)
+/* Whether an array has an item for each block of the file; a sentence if not. */
+static bool layers_fit(pn_builder *b, const char *name)
 {
     char key[160];
     full_key(b, name, key);
     const pn_gguf_value *v = pn_gguf_find(b->g, key);
-    if (v && v->kind == PN_GGUF_ARRAY && v->count != (uint64_t)b->d.n_blocks) {
-        pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s' has %llu items for %d layers", key, (unsigned long long)v->count, (int)b->d.n_blocks);
-        return least;
-    }
-    return int_at(b, name, (uint64_t)layer, fallback, least, most);
+    if (!v || v->kind != PN_GGUF_ARRAY || v->count == (uint64_t)b->d.n_blocks) return true;
+    pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s' has %llu items for %d layers", key, (unsigned long long)v->count, (int)b->d.n_blocks);
+    return false;
+}
+
+int64_t pn_meta_layer_int(pn_builder *b, const char *name, int32_t layer, int64_t fallback, int64_t least, int64_t most)
+{
+    return layers_fit(b, name) ? int_at(b, name, (uint64_t)layer, fallback, least, most) : least;
+}
+
+float pn_meta_layer_float(pn_builder *b, const char *name, int32_t layer)
+{
+    char key[160];
+    full_key(b, name, key);
+    const pn_gguf_value *v = pn_gguf_find(b->g, key);
+    double value = 0;
+    if (b->status || !v || !layers_fit(b, name)) return 0.0f;
+    if (!pn_gguf_float_at(v, v->kind == PN_GGUF_ARRAY ? (uint64_t)layer : 0, &value) || !isfinite((float)value))
+        pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s' is not a finite number for layer %d", key, (int)layer);
+    return (float)value;
 }
 
 int64_t pn_meta_item_int(pn_builder *b, const char *name, int32_t i, int32_t n, int64_t least, int64_t most)

@@ -1,4 +1,5 @@
-/* Gated DeltaNet of Qwen: queries, keys and values through a causal convolution, the delta rule with a decay for each head, norm and SiLU gate. */
+/* Delta-rule layers: queries, keys and values through a causal convolution, the rule, norm and gate of each head. Gated DeltaNet of Qwen has a decay for each
+ * head and SiLU gates, Kimi delta attention (KDA) a decay for each key channel and sigmoid gates. */
 #include "models/build.h"
 
 /* Columns of the buffer: [q | k | v], which the convolution passes over, then gate, beta and decay. */
@@ -102,4 +103,73 @@ void pn_emit_gated_delta(pn_builder *b, int32_t il)
                            .norm = pn_bind_vector(b, il, "ssm_norm.weight", n->d, true)};
     emit_rule(b, il, rule, channels);
     emit_out(b, il, "ssm_out.weight", heads);
+}
+
+/* ---- KDA ------------------------------------------------------------------------------------------------------------------------------ */
+
+/* A projection in one matrix, or in two by way of a few channels. */
+typedef struct projection {
+    const pn_weight *first, *second; /* second NULL: one */
+    int low;                         /* buffer between the two */
+    int64_t column;
+} projection;
+
+static projection bind_projection(pn_builder *b, int32_t il, const char *const names[3], const char *buffer, int64_t width, int64_t column)
+{
+    enum { MAX_LOW = 1 << 16 };
+    projection p = {.low = PN_NONE, .column = column};
+    const char *first = pn_has_tensor(b, il, names[0]) ? names[0] : names[1];
+    if (!pn_has_tensor(b, il, names[2])) {
+        p.first = pn_bind(b, il, first, b->d.n_embd, width, true);
+        return p;
+    }
+    const int64_t low = pn_tensor_rows(b, il, first, MAX_LOW);
+    p.first = pn_bind(b, il, first, b->d.n_embd, low, true);
+    p.second = pn_bind(b, il, names[2], low, width, true);
+    p.low = pn_emit_buffer(b, buffer, low);
+    return p;
+}
+
+static void emit_second(pn_builder *b, int32_t il, const projection *p, int buffer)
+{
+    if (!p->second) return;
+    const pn_prep prep = {.source = p->low, .width = p->second->k, .update = {.from = PN_NONE}, .formats = pn_formats_of(&p->second, 1)};
+    pn_emit_output(pn_emit_matmul(b, il, prep), p->second, NULL, false, buffer, p->column);
+}
+
+static void emit_kda_inputs(pn_builder *b, int32_t il, int buffer, const columns *c)
+{
+    static const char *const qkv[3] = {"attn_q.weight", "attn_k.weight", "attn_v.weight"};
+    static const char *const decay[3] = {"ssm_f_a.weight", "ssm_f.weight", "ssm_f_b.weight"}, *const gate[3] = {"ssm_g_a.weight", "ssm_g.weight", "ssm_g_b.weight"};
+    const int64_t E = b->d.n_embd, D = c->key;
+    const float *norm = pn_bind_vector(b, il, b->d.attn_norm, E, true);
+    const pn_weight *w[6];
+    for (int i = 0; i < 3; i++) w[i] = pn_bind(b, il, qkv[i], E, D, true);
+    const projection f = bind_projection(b, il, decay, "decay latent", D, c->decay), g = bind_projection(b, il, gate, "gate latent", D, c->gate);
+    w[3] = f.first;
+    w[4] = g.first;
+    w[5] = pn_bind(b, il, "ssm_beta.weight", E, b->d.delta.n_v, true);
+    const int to[6] = {buffer, buffer, buffer, f.second ? f.low : buffer, g.second ? g.low : buffer, buffer};
+    const int64_t column[6] = {0, c->key, c->value, f.second ? 0 : c->decay, g.second ? 0 : c->gate, c->beta};
+    pn_step *s = pn_emit_matmul(b, il, pn_emit_prep(b, norm, pn_formats_of(w, 6)));
+    for (int i = 0; i < 6; i++) pn_emit_output(s, w[i], NULL, false, to[i], column[i]);
+    emit_second(b, il, &f, buffer);
+    emit_second(b, il, &g, buffer);
+}
+
+void pn_emit_kda(pn_builder *b, int32_t il)
+{
+    static const char *const taps_names[3] = {"ssm_conv1d_q.weight", "ssm_conv1d_k.weight", "ssm_conv1d_v.weight"};
+    const pn_delta_dims *n = &b->d.delta;
+    const int64_t D = (int64_t)n->n_v * n->d, channels[3] = {D, D, D};
+    const columns c = {.key = D, .value = 2 * D, .gate = 3 * D, .decay = 4 * D, .beta = 5 * D, .end = 5 * D + n->n_v};
+    const int buffer = pn_emit_buffer(b, "delta", c.end), heads = pn_emit_buffer(b, "heads", D);
+    if (b->status) return;
+    emit_kda_inputs(b, il, buffer, &c);
+    emit_conv(b, il, buffer, 3 * D, pn_bind_taps(b, il, taps_names, channels, 3, n->n_taps));
+    const pn_delta rule = {.buffer = buffer, .out = heads, .query = 0, .key = c.key, .value = c.value, .gate = c.gate, .beta = c.beta, .decay = c.decay, .decay_channels = true,
+                           .decay_of = n->bound < 0.0f ? PN_DECAY_BOUNDED : PN_DECAY_SOFTPLUS, .bound = n->bound, .a = pn_bind_table(b, il, "ssm_a", 1, n->n_v, true),
+                           .dt = pn_bind_vector(b, il, "ssm_dt.bias", D, true), .norm = pn_bind_vector(b, il, "ssm_norm.weight", n->d, true), .sigmoid_gate = true};
+    emit_rule(b, il, rule, 3 * D);
+    emit_out(b, il, "attn_output.weight", heads);
 }

@@ -1,8 +1,6 @@
 /* qwen35, qwen35moe (Qwen 3.5 to 3.8) and qwen3next: most layers are Gated DeltaNet, the others attention with a gate for each channel of its result. */
 #include "models/arch.h"
 
-#include <math.h>
-
 enum { INTERVAL = 4 }; /* every fourth layer is attention where the file does not say */
 
 static void describe_delta(pn_builder *b, bool tiled)
@@ -55,29 +53,10 @@ static void mixture(pn_builder *b)
     d->gated_shared = true;
 }
 
-/* Pairs take turns at the positions of time, height and width, as many as `rope.dimension_sections` says; for text these are one position. Pairs that are
- * left over have position 0. */
-static void rotate_by_sections(pn_builder *b)
-{
-    int64_t section[4], total = 0;
-    for (int i = 0; i < 4; i++) total += section[i] = pn_meta_item_int(b, "rope.dimension_sections", i, 4, 0, PN_MAX_HEAD);
-    if (!b->status && total == 0) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.rope.dimension_sections' is 0 throughout", b->arch);
-    pn_rotate_all(b, (pn_rope_want){.neox = true, .scaled = true});
-    if (b->status) return;
-    pn_rope *rope = &b->net->plan.ropes[b->d.layers[0].rope];
-    float *factor = pn_arena_get(&b->net->arena, (uint64_t)rope->n_pairs, sizeof *factor);
-    if (!factor) pn_build_fail(b, PINCH_ERR_MEMORY, "out of memory for a rotary table");
-    for (int32_t p = 0; factor && p < rope->n_pairs; p++) {
-        const int64_t z = p % total;
-        factor[p] = z < 3 * section[z % 3] ? 1.0f : INFINITY; /* an angle of 0 */
-    }
-    rope->factor = factor;
-}
-
 void pn_qwen35_describe(pn_builder *b)
 {
     hybrid(b, true);
-    rotate_by_sections(b);
+    pn_rotate_sections(b, true);
 }
 
 void pn_qwen35moe_describe(pn_builder *b)

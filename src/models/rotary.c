@@ -1,5 +1,5 @@
 /* Rotary tables from rope.* metadata: linear, YaRN, longrope and llama-3 factors. */
-#include "models/build.h"
+#include "models/arch.h"
 
 #include "base/math.h"
 
@@ -86,4 +86,22 @@ int pn_describe_rope(pn_builder *b, pn_rope_want want)
     if (type == SCALING_YARN) yarn(b, rope, want, base, factor, n_ctx_orig);
     if (want.factors) factors(b, rope, want, type, n_ctx_orig);
     return plan->n_ropes++;
+}
+
+void pn_rotate_sections(pn_builder *b, bool in_turns)
+{
+    int64_t section[4], total = 0;
+    for (int i = 0; i < 4; i++) total += section[i] = pn_meta_item_int(b, "rope.dimension_sections", i, 4, 0, PN_MAX_HEAD);
+    if (!b->status && total == 0) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.rope.dimension_sections' is 0 throughout", b->arch);
+    pn_rotate_all(b, (pn_rope_want){.neox = true, .scaled = true});
+    if (b->status) return;
+    pn_rope *rope = &b->net->plan.ropes[b->d.layers[0].rope];
+    float *factor = pn_arena_get(&b->net->arena, (uint64_t)rope->n_pairs, sizeof *factor);
+    if (!factor) pn_build_fail(b, PINCH_ERR_MEMORY, "out of memory for a rotary table");
+    for (int32_t p = 0; factor && p < rope->n_pairs; p++) {
+        const int64_t z = p % total;
+        const bool turns = in_turns ? z < 3 * section[z % 3] : z < total - section[3];
+        factor[p] = turns ? 1.0f : INFINITY; /* an angle of 0 */
+    }
+    rope->factor = factor;
 }

@@ -98,6 +98,15 @@ void pn_neon_relu2_mul(float *y, const float *g, const float *u, int64_t n)
     else map(y, g, g, 0, n, relu2);
 }
 
+static inline float32x4_t larger(float32x4_t x, float32x4_t b, float32x4_t s) { return (void)b, vbslq_f32(vcgtq_f32(s, x), s, x); }
+static inline float32x4_t smaller(float32x4_t x, float32x4_t b, float32x4_t s) { return (void)b, vbslq_f32(vcltq_f32(s, x), s, x); }
+
+void pn_neon_clamp(float *x, float low, float high, int64_t n)
+{
+    map(x, x, x, low, n, larger);
+    map(x, x, x, high, n, smaller);
+}
+
 void pn_neon_softcap(float *x, float cap, int64_t n) { map(x, x, x, cap, n, capped); }
 
 /* ---- sums over a row: 16 lanes ---- */

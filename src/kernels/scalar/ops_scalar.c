@@ -141,6 +141,14 @@ static void relu2_mul(float *y, const float *g, const float *u, int64_t n)
     }
 }
 
+static void clamp(float *x, float low, float high, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = low > x[i] ? low : x[i];
+        x[i] = high < x[i] ? high : x[i];
+    }
+}
+
 static void softcap(float *x, float cap, int64_t n)
 {
     const float inverse = 1.0f / cap;

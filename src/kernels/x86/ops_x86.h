@@ -49,6 +49,17 @@ GATE(sigmoid)
 GATE(gelu)
 GATE(relu2)
 
+PN_INLINE lanes f_clamp(lanes x, lanes low, lanes high) { return l_min(high, l_max(low, x)); }
+
+static void clamp(float *x, float low, float high, int64_t n)
+{
+    const lanes l = l_set(low), h = l_set(high);
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) l_store(x + i, f_clamp(l_load(x + i), l, h));
+    const lanes_part m = l_first(n - i);
+    if (i < n) l_store_part(x + i, m, f_clamp(l_load_part(x + i, m), l, h));
+}
+
 static void softcap(float *x, float cap, int64_t n)
 {
     const lanes c = l_set(cap), inverse = l_set(1.0f / cap);
