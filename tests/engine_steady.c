@@ -1,4 +1,4 @@
-/* A long generation is steady: 1,000 tokens grow the process by the cache that they fill and by nothing else, and the peak stays within the printed plan. */
+/* A long generation is steady: 1,000 tokens grow the process by the cache that they fill and by nothing else. */
 #include "base/cpu.h"
 #include "engine_case.h"
 

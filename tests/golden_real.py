@@ -136,3 +136,10 @@ def test_a_thousand_tokens_take_no_more_memory(name):
     cache = 24 << 10  # bytes a token of either model: pages of the cache become resident as it fills
     assert long["peak_bytes"] <= short["peak_bytes"] * 1.01 + (1 << 20) + 980 * cache
     assert long["peak_bytes"] <= long["plan_bytes"] * 1.02
+
+
+@every_model
+def test_the_peak_of_a_full_batch_stays_within_the_plan(name):
+    options = ("-m", model(name), "-p", 512, "-n", 128, "-r", 1)
+    plan = drive.pinch_json("bench", *options, "--plan")
+    assert drive.pinch_json("bench", *options)["peak_bytes"] <= plan["total_bytes"] * 1.02

@@ -259,6 +259,15 @@ def test_the_plan_is_printed_and_grows_with_the_context():
     assert pinch("run", "-m", MODEL, "--plan").stdout.startswith(b"memory for a context of")
 
 
+@pytest.mark.parametrize("batch", [1, 64, 256])
+@pytest.mark.parametrize("name", ["llama-f32", "llama-mix32", "qwen3-q4km", "gemma3-q8"])
+def test_the_peak_stays_within_the_plan(name, batch):
+    model = os.path.join(drive.ROOT, "tests/golden", name, "model.gguf")
+    for context in (40, 1024):  # the program and little else; full batches and a full cache
+        out = drive.pinch_json("run", "-m", model, "-p", "the cat " * (context // 8), "-n", context, "-c", context, "-b", batch, "--temp", 0, "--ignore-eos")
+        assert out["stop"] == "length" and out["memory"]["peak_bytes"] <= out["memory"]["plan_bytes"] * 1.02
+
+
 # ---- signals ----
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
