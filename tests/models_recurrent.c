@@ -99,13 +99,26 @@ static void keys(tiny *t, const hybrid *h)
     tiny_int(t, ".ssm.group_count", h->n_groups);
 }
 
+/* Of the attention layers every second one slides. */
+static void window_keys(tiny *t, const hybrid *h)
+{
+    int32_t slides[8];
+    const int n = (int)strlen(h->kinds);
+    for (int i = 0, seen = 0; i < n; i++) slides[i] = h->kinds[i] == 'a' ? seen++ % 2 : 0;
+    tiny_int(t, ".attention.sliding_window", 9);
+    tiny_ints(t, ".attention.sliding_window_pattern", slides, (size_t)n);
+    tiny_float(t, ".rope.freq_base_swa", 1000.0f);
+}
+
 static tiny make(const hybrid *h)
 {
     tiny t = {.arch = h->arch, .seed = 362436069362436069ull};
     keys(&t, h);
+    const bool slides = !strcmp(h->arch, "lfm3");
+    if (slides) window_keys(&t, h);
     tiny_tokens(&t, 48);
     tiny_add(&t, "token_embd.weight", E, 48, 1, 0.0f);
-    tiny_add(&t, has(h, 'c') ? "token_embd_norm.weight" : "output_norm.weight", E, 1, 1, 1.0f);
+    tiny_add(&t, has(h, 'c') && !slides ? "token_embd_norm.weight" : "output_norm.weight", E, 1, 1, 1.0f);
     for (int i = 0; h->kinds[i]; i++) {
         tiny_add(&t, tiny_name(i, "attn_norm.weight"), E, 1, 1, 1.0f);
         if (strchr("mb", h->kinds[i])) mamba_tensors(&t, h, i);
@@ -163,6 +176,38 @@ static void weights(void)
         }
 }
 
+/* What heads are multiplied by, norms of results, and pairs that do not turn: half of them where no tensor says which. */
+static void lfm3(void)
+{
+    const hybrid h = {.arch = "lfm3", .kinds = "caaca", .gated = true, .n_taps = 7};
+    tiny t[4];
+    for (int i = 0; i < 4; i++) t[i] = make(&h);
+    for (int i = 0; i < 5; i++) {
+        if (h.kinds[i] == 'a') tiny_add(&t[3], tiny_name(i, "attn_gate.weight"), E, HEADS, 1, 0.0f);
+        tiny_add(&t[3], tiny_name(i, "post_attention_norm.weight"), E, 1, 1, 1.0f);
+        tiny_add(&t[3], tiny_name(i, "post_ffw_norm.weight"), E, 1, 1, 1.0f);
+    }
+    runs("gates of heads and norms of results", &t[3]);
+    for (int i = 1; i < 3; i++) {
+        tiny_tensor *factors = tiny_add(&t[i], "rope_freqs.weight", HEAD / 2, 1, 1, 0.0f);
+        tiny_fill(factors, 1.0f);
+        const float still = 1e30f;
+        for (int k = i == 1 ? HEAD / 4 : HEAD / 2; k < HEAD / 2; k++) memcpy(&factors->data[k], &still, 4);
+    }
+    float *rows[3];
+    for (int i = 0; i < 3; i++) {
+        pinch_error err;
+        const pinch_session_options o = pinch_session_options_default();
+        pinch_model *m = tiny_open(&t[i], PINCH_ACTIVATIONS_F32, &err);
+        rows[i] = CHECK("model opens", m != NULL, "%s", err.message) ? run("pairs that turn", m, &o, 0) : NULL;
+        pinch_model_close(m);
+        tiny_free(&t[i]);
+    }
+    CHECK("without a tensor half of the pairs turn", same_bits(rows[0], rows[1], N_TEXT * 48), "they differ");
+    CHECK("which is not all of them", !same_bits(rows[0], rows[2], N_TEXT * 48), "they are the same");
+    for (int i = 0; i < 3; i++) free(rows[i]);
+}
+
 static void refusals(void)
 {
     hybrid h = conv;
@@ -203,6 +248,7 @@ int main(void)
 {
     shapes();
     weights();
+    lfm3();
     refusals();
     return pn_done();
 }

@@ -34,6 +34,8 @@ void pn_lfm2moe_describe(pn_builder *b)
     pn_describe_routing(b, 0);
     pn_decoder *d = &b->d;
     pn_need_experts(b);
+    for (int32_t il = d->n_dense; il < d->n_layers; il++)
+        if (!pn_has_tensor(b, il, "exp_probs_b.bias")) pn_build_fail(b, PINCH_ERR_FORMAT, "tensor 'blk.%d.exp_probs_b.bias' is missing", (int)il);
     d->routing.normalised = true;
     d->routing.scale = 1.0f;
     d->n_ff_shared = 0;
@@ -42,6 +44,8 @@ void pn_lfm2moe_describe(pn_builder *b)
 /* Pairs that `rope_freqs` would stop in layers that see everything; files without it mean the second half, as in the released model. */
 static const float *still_pairs(pn_builder *b, int32_t n_pairs)
 {
+    const pinch_callbacks *c = &b->options->callbacks;
+    if (c->log) c->log(c->user, PINCH_LOG_WARNING, "tensor 'rope_freqs.weight' is missing: half of each head turns in layers without a window");
     float *factor = pn_arena_get(&b->net->arena, (uint64_t)n_pairs, sizeof *factor);
     if (!factor) pn_build_fail(b, PINCH_ERR_MEMORY, "out of memory for a rotary table");
     for (int32_t i = 0; factor && i < n_pairs; i++) factor[i] = i < n_pairs / 2 ? 1.0f : 1e30f;
