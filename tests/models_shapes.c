@@ -240,6 +240,103 @@ static void streams(void)
     }
 }
 
+/* ---- sinks, biases of experts ------------------------------------------------------------------------------------------------------- */
+
+static const tiny_shape sinking = {.n_layers = 2, .n_embd = 32, .n_ff = 150, .n_vocab = 48, .n_experts = 5, .n_used = 1, .n_head = {6, 6}, .n_head_kv = {2, 2}, .d = 8};
+
+static tiny gpt_oss(int window)
+{
+    const tiny_shape *s = &sinking;
+    tiny t = tiny_decoder("gpt-oss", s);
+    tiny_int(&t, ".attention.key_length", s->d);
+    tiny_int(&t, ".attention.value_length", s->d);
+    if (window >= 0) tiny_int(&t, ".attention.sliding_window", window);
+    for (int i = 0; i < s->n_layers; i++) {
+        tiny_add(&t, tiny_name(i, "post_attention_norm.weight"), s->n_embd, 1, 1, 1.0f);
+        tiny_add(&t, tiny_name(i, "attn_sinks.weight"), s->n_head[i], 1, 1, 0.5f);
+        tiny_add(&t, tiny_name(i, "ffn_gate_inp.bias"), s->n_experts, 1, 1, 0.0f);
+        tiny_add(&t, tiny_name(i, "ffn_gate_exps.bias"), s->n_ff, s->n_experts, 1, 0.0f);
+        tiny_add(&t, tiny_name(i, "ffn_up_exps.bias"), s->n_ff, s->n_experts, 1, 8.0f); /* beyond the clamp for some */
+        tiny_add(&t, tiny_name(i, "ffn_down_exps.bias"), s->n_embd, s->n_experts, 1, 0.0f);
+    }
+    return t;
+}
+
+static tiny with_tensor(const char *name, float value)
+{
+    tiny t = gpt_oss(9);
+    tiny_fill(tiny_find(&t, name), value);
+    return t;
+}
+
+static void set_item(tiny *t, const char *name, size_t item, float value) { memcpy(&tiny_find(t, name)->data[item], &value, 4); }
+
+/* All rows of layer 0 go to expert 3 because of the router's bias. */
+static tiny all_to_3(void)
+{
+    tiny t = gpt_oss(9);
+    set_item(&t, "blk.0.ffn_gate_inp.bias", 3, 1e6f);
+    return t;
+}
+
+static void sinks(void)
+{
+    static const float values[] = {NAN, INFINITY, -INFINITY, 3e38f, -3e38f};
+    for (int window = 0; window <= 33; window += 11) {
+        tiny t = gpt_oss(window);
+        runs("sinks beside a window narrower than a tile, or than a batch", &t);
+    }
+    for (size_t i = 0; i < PN_COUNT(values); i++) {
+        tiny t = with_tensor("blk.1.attn_sinks.weight", values[i]);
+        runs("sinks of the largest numbers and of none", &t);
+    }
+    tiny a = with_tensor("blk.1.attn_sinks.weight", 1e30f), b = with_tensor("blk.1.attn_output.weight", 0.0f);
+    compare("a sink that takes all leaves no value", &a, &b, true);
+    a = with_tensor("blk.1.attn_sinks.weight", -1e30f), b = with_tensor("blk.1.attn_sinks.weight", -INFINITY);
+    compare("a sink that takes nothing changes nothing", &a, &b, true);
+    a = with_tensor("blk.1.attn_sinks.weight", -1e30f), b = with_tensor("blk.1.attn_sinks.weight", 0.0f);
+    compare("any other does", &a, &b, false);
+    a = gpt_oss(9);
+    tiny_add(&a, "blk.1.attn_sinks.weight", sinking.n_head[1] + 1, 1, 1, 0.0f);
+    refused("a sink too many", &a, "blk.1.attn_sinks.weight");
+    a = gpt_oss(9);
+    snprintf(tiny_find(&a, "blk.0.attn_sinks.weight")->name, 64, "unused");
+    refused("no sinks", &a, "blk.0.attn_sinks.weight");
+    a = gpt_oss(-1);
+    refused("no window", &a, "attention.sliding_window");
+    a = gpt_oss(-2);
+    tiny_int(&a, ".attention.sliding_window", -5);
+    refused("a negative window", &a, "attention.sliding_window");
+}
+
+static void expert_biases(void)
+{
+    static const char *const names[] = {"blk.0.ffn_gate_exps.bias", "blk.0.ffn_up_exps.bias", "blk.0.ffn_down_exps.bias"};
+    for (size_t i = 0; i < PN_COUNT(names); i++) {
+        const size_t n = (size_t)(i == 2 ? sinking.n_embd : sinking.n_ff);
+        for (int own = 0; own < 2; own++) {
+            tiny a = all_to_3(), b = all_to_3();
+            set_item(&b, names[i], 2 * n + (own ? n : 0), 0.5f); /* the first item of expert 3, or of the one before it */
+            compare(own ? "an expert adds its own bias" : "and no other's", &a, &b, !own);
+        }
+        tiny t = gpt_oss(9);
+        tiny_add(&t, names[i], (int64_t)n, sinking.n_experts - 1, 1, 0.0f);
+        refused("biases for some of the experts", &t, names[i]);
+    }
+    tiny a = all_to_3(), b = all_to_3();
+    set_item(&b, "blk.0.ffn_up_exps.bias", 3 * (size_t)sinking.n_ff + 7, 50.0f);
+    set_item(&a, "blk.0.ffn_up_exps.bias", 3 * (size_t)sinking.n_ff + 7, 5e5f);
+    compare("what multiplies is clamped from above", &a, &b, true);
+    a = all_to_3(), b = all_to_3();
+    set_item(&b, "blk.0.ffn_up_exps.bias", 3 * (size_t)sinking.n_ff + 7, -50.0f);
+    set_item(&a, "blk.0.ffn_up_exps.bias", 3 * (size_t)sinking.n_ff + 7, -5e5f);
+    compare("and from below", &a, &b, true);
+    a = all_to_3(), b = all_to_3();
+    set_item(&b, "blk.0.ffn_gate_exps.bias", 3 * (size_t)sinking.n_ff + 7, 50.0f);
+    set_item(&a, "blk.0.ffn_gate_exps.bias", 3 * (size_t)sinking.n_ff + 7, 5e5f);
+    compare("what is activated is clamped from above", &a, &b, true);
+}
+
 /* ---- windows ---------------------------------------------------------------------------------------------------------------------------- */
 
 static tiny gemma(int window)
@@ -429,6 +526,8 @@ int main(void)
     groups();
     latents();
     streams();
+    sinks();
+    expert_biases();
     windows();
     rotation();
     long_factors();

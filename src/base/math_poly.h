@@ -56,4 +56,7 @@
 #define PN_GELU_LINEAR (-0x1.988454p+0f) /* -2 * sqrt(2/pi) */
 #define PN_GELU_CUBE (-0x1.2444f2p-4f)   /* -2 * sqrt(2/pi) * 0.044715 */
 
+#define PN_CLAMPED_LIMIT 7.0f   /* of the gated activation of gpt-oss */
+#define PN_CLAMPED_ALPHA 1.702f
+
 #endif

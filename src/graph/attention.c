@@ -37,13 +37,16 @@ static void tile_scores(const pn_run *run, const tile *t, float *scores)
     }
 }
 
-/* Turns one query's scores into weights exp(s - max); returns their sum. */
-static float weigh(const pn_run *run, const tile *t, float *s, int32_t position)
+/* Turns one query's scores into weights exp(s - max); returns their sum, the sink's weight last. */
+static float weigh(const pn_run *run, const tile *t, float *s, int32_t position, const float *sink)
 {
     const int32_t hidden = first_visible(&t->in->kv, position) - t->base, n = position + 1 - t->base;
     if (t->in->softcap != 0.0f) run->ops->softcap(s, t->in->softcap, n);
     for (int32_t i = 0; i < hidden; i++) s[i] = -INFINITY;
-    return run->ops->exp_sum(s, run->ops->max(s, n), n);
+    const float largest = run->ops->max(s, n);
+    if (!sink) return run->ops->exp_sum(s, largest, n);
+    const float top = *sink > largest ? *sink : largest;
+    return run->ops->exp_sum(s, top, n) + pn_expf(*sink - top);
 }
 
 /* Adds values of the cells [cell, cell + n), which do not wrap, to n_q queries from query `first` on; their weights are at p. */
@@ -103,7 +106,7 @@ void pn_attend(const pn_run *run, pn_lane *lane, const pn_queries *in)
     tile_scores(run, &t, lane->scores);
     float total[PN_QUERIES];
     for (int32_t i = 0; i < n; i++) {
-        total[i] = weigh(run, &t, lane->scores + i * t.ld, in->position + i / in->n_heads);
+        total[i] = weigh(run, &t, lane->scores + i * t.ld, in->position + i / in->n_heads, in->sinks ? in->sinks + i % in->n_heads : NULL);
         memset(in->o[i], 0, (size_t)in->d_v * sizeof(float));
     }
     tile_values(run, &t, lane->scores);
@@ -123,7 +126,8 @@ static void attend(const pn_run *run, pn_lane *lane, const pn_attention *a, int3
 {
     const pn_place *place = &run->places[row];
     pn_queries t = {.kv = pn_state_kv(run->state, a->layer, place->seq), .kv_head = head / (a->n_head / a->n_head_kv), .n_rows = n_rows, .n_heads = n_heads,
-                    .position = place->position, .d_k = a->d_k, .d_v = a->d_v, .softcap = a->softcap};
+                    .position = place->position, .d_k = a->d_k, .d_v = a->d_v, .softcap = a->softcap,
+                    .sinks = a->sinks ? a->sinks + head : NULL};
     for (int32_t r = 0; r < n_rows; r++) {
         for (int32_t h = 0; h < n_heads; h++) {
             t.q[r * n_heads + h] = pn_row(run, a->buffer, row + r) + (int64_t)(head + h) * a->d_k;

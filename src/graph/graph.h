@@ -64,11 +64,11 @@ typedef struct pn_prep {
 
 /* ---- steps ------------------------------------------------------------------------------------------------------------------------ */
 
-typedef enum pn_gate { PN_GATE_NONE, PN_GATE_SILU, PN_GATE_GELU, PN_GATE_RELU2 } pn_gate;
+typedef enum pn_gate { PN_GATE_NONE, PN_GATE_SILU, PN_GATE_GELU, PN_GATE_RELU2, PN_GATE_CLAMPED } pn_gate;
 
 typedef struct pn_output {
     const pn_weight *w;
-    const float *bias;       /* [rows]; added before the weight's scale if bias_first, after it otherwise */
+    const float *bias;       /* [n_experts][rows]; added before the weight's scale if bias_first, after it otherwise */
     bool bias_first;
     int buffer;              /* PN_NONE: only the step itself sees the results, a few at a time (the second matrix of a gate) */
     int64_t column;          /* first float of the result in the buffer's row */
@@ -105,6 +105,7 @@ typedef struct pn_attention {
     float softcap;           /* 0: none */
     int64_t gate_column;     /* of `buffer`: what heads are multiplied by the sigmoid of, [n_head] or [n_head][d_v]; PN_NONE */
     bool gated_channels;     /* the latter */
+    const float *sinks;      /* [n_head] logits of no position, which take their share of the softmax and give no value; NULL: none */
     pn_prep emit;            /* what the next step wants of `out` */
 } pn_attention;
 

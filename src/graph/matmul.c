@@ -26,17 +26,18 @@ void pn_multiply(const pn_run *run, pn_lane *lane, const pn_weight *w, int32_t e
 void pn_finish(const pn_run *run, const pn_output *out, int32_t expert, float *const *y, int64_t n_cols, int64_t row0, int64_t row1)
 {
     const float *scale = out->w->scale;
-    if (!out->bias && !scale) return;
+    const float *bias = out->bias ? out->bias + expert * out->w->rows + row0 : NULL;
+    if (!bias && !scale) return;
     for (int64_t c = 0; c < n_cols; c++) {
-        if (out->bias && out->bias_first) run->ops->add(y[c], out->bias + row0, row1 - row0);
+        if (bias && out->bias_first) run->ops->add(y[c], bias, row1 - row0);
         if (scale) run->ops->scale(y[c], scale[expert], row1 - row0);
-        if (out->bias && !out->bias_first) run->ops->add(y[c], out->bias + row0, row1 - row0);
+        if (bias && !out->bias_first) run->ops->add(y[c], bias, row1 - row0);
     }
 }
 
 void pn_gate_rows(const pn_ops *ops, pn_gate gate, float clamp, float *const *y, float *const *u, int64_t n_cols, int64_t n)
 {
-    void (*const act[])(float *, const float *, const float *, int64_t) = {NULL, ops->silu_mul, ops->gelu_mul, ops->relu2_mul};
+    void (*const act[])(float *, const float *, const float *, int64_t) = {NULL, ops->silu_mul, ops->gelu_mul, ops->relu2_mul, ops->clamped_mul};
     if (gate == PN_GATE_NONE) return;
     for (int64_t c = 0; c < n_cols; c++) {
         act[gate](y[c], y[c], u && clamp == 0.0f ? u[c] : NULL, n);

@@ -104,6 +104,7 @@ typedef struct pn_queries {
     const float *q[PN_QUERIES];
     float *o[PN_QUERIES];    /* written */
     float gate[PN_QUERIES];  /* multiplies results; 1: none */
+    const float *sinks;      /* [n_heads]: a logit more for the softmax of each; NULL: none */
 } pn_queries;
 void pn_attend(const pn_run *run, pn_lane *lane, const pn_queries *queries);
 /* Floats from one row of a tile of keys to the next: rows a power of two apart would fight for one cache set. */

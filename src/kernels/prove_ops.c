@@ -41,6 +41,8 @@ static float call_gelu_mul(const pn_ops *ops, const operands *w) { return ops->g
 static float call_relu2(const pn_ops *ops, const operands *w) { return ops->relu2_mul(w->y, w->y, NULL, w->n), 0.0f; }
 static float call_relu2_mul(const pn_ops *ops, const operands *w) { return ops->relu2_mul(w->y, w->a, w->b, w->n), 0.0f; }
 static float call_clamp(const pn_ops *ops, const operands *w) { return ops->clamp(w->y, -w->scalar, w->scalar, w->n), 0.0f; }
+static float call_clamped(const pn_ops *ops, const operands *w) { return ops->clamped_mul(w->y, w->a, NULL, w->n), 0.0f; }
+static float call_clamped_mul(const pn_ops *ops, const operands *w) { return ops->clamped_mul(w->y, w->a, w->y, w->n), 0.0f; }
 static float call_softcap(const pn_ops *ops, const operands *w) { return ops->softcap(w->y, 30.0f, w->n), 0.0f; }
 static float call_max(const pn_ops *ops, const operands *w) { return ops->max(w->a, w->n) + 0.0f; } /* the sign of a zero is free */
 static float call_exp_sum(const pn_ops *ops, const operands *w) { return ops->exp_sum(w->y, w->scalar, w->n); }
@@ -78,6 +80,8 @@ static const struct row_op {
     {"relu2", call_relu2, 1, 4, Y_FLOATS},
     {"relu2_mul", call_relu2_mul, 1, 4, Y_FLOATS},
     {"clamp", call_clamp, 1, 4, Y_FLOATS},
+    {"clamped", call_clamped, 1, 4, Y_FLOATS},
+    {"clamped_mul", call_clamped_mul, 1, 4, Y_FLOATS},
     {"softcap", call_softcap, 1, 4, Y_FLOATS},
     {"max", call_max, 1, 0, Y_FLOATS},
     {"exp_sum", call_exp_sum, 1, 4, Y_FLOATS},

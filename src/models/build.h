@@ -54,6 +54,7 @@ typedef struct pn_decoder {
     float q_scale;            /* multiplies queries after rotation */
     float temperature, temperature_length;
     float attn_softcap;
+    bool sinks;               /* attn_sinks.weight */
     pn_mla_dims mla;          /* of pn_emit_mla */
     bool ignore_ffn_scales;   /* the reference loads `ffn_*.scale` of this architecture and does not use them */
     /* blocks */

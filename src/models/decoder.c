@@ -142,10 +142,11 @@ void pn_emit_attention_out(pn_builder *b, int32_t il, int value)
     const pn_weight *w = pn_bind(b, il, "attn_output.weight", width, b->d.n_embd, true);
     const float *bias = pn_bind_vector(b, il, "attn_output.bias", b->d.n_embd, false), *norm = b->d.heads_norm ? pn_bind_vector(b, il, b->d.heads_norm, width, true) : NULL;
     const pn_prep prep = {.source = heads, .width = width, .update = {.from = PN_NONE}, .norm = norm, .eps = b->d.eps, .formats = pn_formats_of(&w, 1), .in_attention = true};
+    const float *sinks = b->d.sinks ? pn_bind_vector(b, il, "attn_sinks.weight", l->n_head, true) : NULL;
     pn_step *s = pn_emit(b, &pn_step_attention, il);
     if (!s) return;
     s->u.attention = (pn_attention){.buffer = qkv, .out = heads, .layer = il, .n_head = l->n_head, .n_head_kv = l->n_head_kv, .d_k = l->d_k, .d_v = l->d_v, .softcap = b->d.attn_softcap,
-                                    .gate_column = gates_width(l) ? qkv_width(l) : PN_NONE, .gated_channels = l->gated_channels, .emit = prep};
+                                    .gate_column = gates_width(l) ? qkv_width(l) : PN_NONE, .gated_channels = l->gated_channels, .sinks = sinks, .emit = prep};
     pn_emit_output(pn_emit_matmul(b, il, prep), w, bias, false, value, 0);
 }
 
@@ -212,6 +213,7 @@ static void emit_dense(pn_builder *b, int32_t il, const float *norm)
 
 typedef struct mixture {
     const float *bias;        /* of the choice */
+    const float *router_bias, *gate_bias, *up_bias, *down_bias;
     const pn_weight *router, *gate, *up, *down;
     const pn_weight *shared_gate, *shared_up, *shared_down, *shared_share; /* without a gate up stands in its place */
     const pn_weight *latent_down, *latent_up; /* before and after the experts, which are narrower than the stream */
@@ -223,7 +225,8 @@ static mixture bind_mixture(pn_builder *b, int32_t il)
     const pn_decoder *d = &b->d;
     const int64_t E = d->n_embd, F = d->n_ff_expert, S = d->n_ff_shared == PN_WIDTH_OF_TENSOR ? pn_tensor_rows(b, il, "ffn_up_shexp.weight", PN_MAX_FF) : d->n_ff_shared;
     if (F == 0) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata gives experts no width: '%s.feed_forward_length' or '%s.expert_feed_forward_length'", b->arch, b->arch);
-    mixture m = {.router = pn_bind(b, il, "ffn_gate_inp.weight", E, d->n_experts, true), .bias = pn_bind_vector(b, il, "exp_probs_b.bias", d->n_experts, false), .width = E};
+    mixture m = {.router = pn_bind(b, il, "ffn_gate_inp.weight", E, d->n_experts, true), .bias = pn_bind_vector(b, il, "exp_probs_b.bias", d->n_experts, false), .width = E,
+                 .router_bias = pn_bind_vector(b, il, "ffn_gate_inp.bias", d->n_experts, false)};
     if (pn_has_tensor(b, il, "ffn_latent_down.weight")) {
         m.width = pn_tensor_rows(b, il, "ffn_latent_down.weight", PN_MAX_FF);
         m.latent_down = pn_bind(b, il, "ffn_latent_down.weight", E, m.width, true);
@@ -235,8 +238,11 @@ static mixture bind_mixture(pn_builder *b, int32_t il)
     } else {
         m.gate = pn_bind_experts(b, il, "ffn_gate_exps.weight", m.width, F, d->n_experts, false);
         m.up = pn_bind_experts(b, il, "ffn_up_exps.weight", m.width, F, d->n_experts, true);
+        m.gate_bias = pn_bind_table(b, il, "ffn_gate_exps.bias", F, d->n_experts, false);
+        m.up_bias = pn_bind_table(b, il, "ffn_up_exps.bias", F, d->n_experts, false);
     }
     m.down = pn_bind_experts(b, il, "ffn_down_exps.weight", F, m.width, d->n_experts, true);
+    m.down_bias = pn_bind_table(b, il, "ffn_down_exps.bias", m.width, d->n_experts, false);
     if (S > 0) {
         const pn_weight *up = pn_bind(b, il, "ffn_up_shexp.weight", E, S, true);
         m.shared_gate = d->ungated ? up : pn_bind(b, il, "ffn_gate_shexp.weight", E, S, true);
@@ -257,9 +263,10 @@ static int emit_experts(pn_builder *b, int32_t il, const mixture *m)
     if (m->latent_down) prep = (pn_prep){.source = pn_emit_buffer(b, "latent", 0), .width = m->width, .update = {.from = PN_NONE}, .formats = pn_formats_of(inputs, 2)};
     pn_step *s = pn_emit(b, &pn_step_experts_up, il);
     if (!s) return out;
-    s->u.up = (pn_experts_up){.prep = prep, .gate = {.w = m->gate, .buffer = hidden}, .up = {.w = m->up, .buffer = m->gate ? PN_NONE : hidden}, .act = d->gate, .n_used = d->n_used,
+    s->u.up = (pn_experts_up){.prep = prep, .gate = {.w = m->gate, .bias = m->gate_bias, .buffer = hidden},
+                              .up = {.w = m->up, .bias = m->up_bias, .buffer = m->gate ? PN_NONE : hidden}, .act = d->gate, .n_used = d->n_used,
                               .clamp = d->layers[il].clamp_experts};
-    const pn_experts_down down = {.source = hidden, .out = {.w = m->down, .buffer = out}, .n_used = d->n_used};
+    const pn_experts_down down = {.source = hidden, .out = {.w = m->down, .bias = m->down_bias, .buffer = out}, .n_used = d->n_used};
     s = pn_emit(b, &pn_step_experts_round, il);
     if (s) s->u.down = down;
     s = pn_emit(b, &pn_step_experts_down, il);
@@ -284,7 +291,7 @@ static void emit_mixture(pn_builder *b, int32_t il, const float *norm)
     const int share = m.shared_share ? pn_emit_buffer(b, "share", 1) : PN_NONE;
     const int logits = pn_emit_buffer(b, "router", d->n_experts), value = pn_emit_buffer(b, "value", d->n_embd);
     pn_step *s = pn_emit_matmul(b, il, pn_emit_prep(b, norm, pn_formats_of(inputs, 6)));
-    pn_emit_output(s, m.router, NULL, false, logits, 0);
+    pn_emit_output(s, m.router, m.router_bias, false, logits, 0);
     pn_emit_output(s, m.shared_share, NULL, false, share, 0);
     if (m.latent_down) pn_emit_output(s, m.latent_down, NULL, false, pn_emit_buffer(b, "latent", m.width), 0);
     s = pn_emit(b, &pn_step_route, il);

@@ -61,6 +61,17 @@ static inline float32x4_t relu2(float32x4_t a, float32x4_t b, float32x4_t s)
     return vmulq_f32(r, r);
 }
 static inline float32x4_t relu2_times(float32x4_t a, float32x4_t b, float32x4_t s) { return vmulq_f32(relu2(a, b, s), b); }
+static inline float32x4_t clamped(float32x4_t a, float32x4_t b, float32x4_t s)
+{
+    (void)b, (void)s;
+    a = vminq_f32(vdupq_n_f32(PN_CLAMPED_LIMIT), a);
+    return vdivq_f32(a, vaddq_f32(vdupq_n_f32(1), neon_exp(vmulq_f32(a, vdupq_n_f32(-PN_CLAMPED_ALPHA)))));
+}
+static inline float32x4_t clamped_times(float32x4_t a, float32x4_t b, float32x4_t s)
+{
+    const float32x4_t u = vminq_f32(vdupq_n_f32(PN_CLAMPED_LIMIT), vmaxq_f32(vdupq_n_f32(-PN_CLAMPED_LIMIT), b));
+    return vmulq_f32(clamped(a, b, s), vaddq_f32(u, vdupq_n_f32(1)));
+}
 static inline float32x4_t capped(float32x4_t a, float32x4_t b, float32x4_t s) { return (void)b, vmulq_f32(s, neon_tanh(vmulq_f32(a, vdivq_f32(vdupq_n_f32(1), s)))); }
 
 void pn_neon_norm_scale(float *y, const float *x, float scale, const float *w, int64_t n)
@@ -105,6 +116,12 @@ void pn_neon_clamp(float *x, float low, float high, int64_t n)
 {
     map(x, x, x, low, n, larger);
     map(x, x, x, high, n, smaller);
+}
+
+void pn_neon_clamped_mul(float *y, const float *g, const float *u, int64_t n)
+{
+    if (u) map(y, g, u, 0, n, clamped_times);
+    else map(y, g, g, 0, n, clamped);
 }
 
 void pn_neon_softcap(float *x, float cap, int64_t n) { map(x, x, x, cap, n, capped); }

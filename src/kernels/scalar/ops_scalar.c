@@ -1,5 +1,6 @@
 /* kernels/scalar/ops_scalar.c - the definition of every vector operation (pn_ops): rounding and order of sums as ops.def states them. */
 #include "base/math.h"
+#include "base/math_poly.h"
 #include "kernels/registry.h"
 #include "quant/codes.h"
 
@@ -147,6 +148,23 @@ static void clamp(float *x, float low, float high, int64_t n)
         x[i] = low > x[i] ? low : x[i];
         x[i] = high < x[i] ? high : x[i];
     }
+}
+
+static float clamped(float g)
+{
+    g = PN_CLAMPED_LIMIT < g ? PN_CLAMPED_LIMIT : g;
+    return g / (1.0f + pn_expf(g * -PN_CLAMPED_ALPHA));
+}
+
+static float clamped_factor(float u)
+{
+    u = -PN_CLAMPED_LIMIT > u ? -PN_CLAMPED_LIMIT : u;
+    return (PN_CLAMPED_LIMIT < u ? PN_CLAMPED_LIMIT : u) + 1.0f;
+}
+
+static void clamped_mul(float *y, const float *g, const float *u, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = u ? clamped(g[i]) * clamped_factor(u[i]) : clamped(g[i]);
 }
 
 static void softcap(float *x, float cap, int64_t n)

@@ -44,6 +44,14 @@ PN_INLINE lanes l_gelu(lanes x)
     return l_div(x, l_add(l_set(1), l_exp(l_mul(x, k))));
 }
 
+PN_INLINE lanes l_clamped(lanes x)
+{
+    x = l_min(l_set(PN_CLAMPED_LIMIT), x);
+    return l_div(x, l_add(l_set(1), l_exp(l_mul(x, l_set(-PN_CLAMPED_ALPHA)))));
+}
+
+PN_INLINE lanes l_clamped_factor(lanes x) { return l_add(l_min(l_set(PN_CLAMPED_LIMIT), l_max(l_set(-PN_CLAMPED_LIMIT), x)), l_set(1)); }
+
 PN_INLINE lanes l_relu2(lanes x)
 {
     const lanes r = l_max(x, l_set(0));

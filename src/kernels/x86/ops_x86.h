@@ -36,18 +36,23 @@ static void norm_scale(float *y, const float *x, float s, const float *w, int64_
     else map(y, x, NULL, l_set(s), n, f_mul);
 }
 
-#define GATE(name)                                                                                      \
-    PN_INLINE lanes f_##name##_mul(lanes a, lanes b, lanes s) { return (void)s, l_mul(l_##name(a), b); } \
+PN_INLINE lanes plain_factor(lanes u) { return u; }
+
+/* y = act(g) * factor(u), or act(g) alone. */
+#define GATE(name, factor)                                                                                      \
+    PN_INLINE lanes f_##name##_mul(lanes a, lanes b, lanes s) { return (void)s, l_mul(l_##name(a), factor(b)); } \
     PN_INLINE lanes f_##name(lanes a, lanes b, lanes s) { return (void)b, (void)s, l_##name(a); }         \
     static void name##_mul(float *y, const float *g, const float *u, int64_t n)                         \
     {                                                                                                   \
         if (u) map(y, g, u, l_set(0), n, f_##name##_mul);                                               \
         else map(y, g, NULL, l_set(0), n, f_##name);                                                    \
     }
-GATE(silu)
-GATE(sigmoid)
-GATE(gelu)
-GATE(relu2)
+GATE(silu, plain_factor)
+GATE(sigmoid, plain_factor)
+GATE(gelu, plain_factor)
+GATE(relu2, plain_factor)
+GATE(clamped, l_clamped_factor)
+#undef GATE
 
 PN_INLINE lanes f_clamp(lanes x, lanes low, lanes high) { return l_min(high, l_max(low, x)); }
 
