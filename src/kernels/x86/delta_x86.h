@@ -12,18 +12,18 @@ PN_INLINE void delta_pass(int n, float *state, const float *update, const lanes 
 {
     PN_UNROLL for (int j = 0; j < n; j++) sums->p[j] = sums->r[j] = l_set(0);
     for (int64_t i = 0; i < d_k; i++) {
+        float *at = state + i * 16;
+        lanes s[n_strips];
+        PN_UNROLL for (int j = 0; j < n; j++) s[j] = l_load(at + j * (int64_t)d_k * 16); /* all before a store: strips are often whole pages apart */
+        if (update) {
+            PN_UNROLL for (int j = 0; j < n; j++) s[j] = l_fma(l_set(update[2 * d_k + i]), delta[j], l_mul(s[j], l_set(update[3 * d_k + i])));
+            PN_UNROLL for (int j = 0; j < n; j++) l_store(at + j * (int64_t)d_k * 16, s[j]);
+        }
+        if (!next) continue;
         PN_UNROLL for (int j = 0; j < n; j++)
         {
-            float *at = state + (j * (int64_t)d_k + i) * 16;
-            lanes s = l_load(at);
-            if (update) {
-                s = l_fma(l_set(update[2 * d_k + i]), delta[j], l_mul(s, l_set(update[3 * d_k + i])));
-                l_store(at, s);
-            }
-            if (next) {
-                sums->p[j] = l_fma(s, l_set(next[i]), sums->p[j]);
-                sums->r[j] = l_fma(s, l_set(next[d_k + i]), sums->r[j]);
-            }
+            sums->p[j] = l_fma(s[j], l_set(next[i]), sums->p[j]);
+            sums->r[j] = l_fma(s[j], l_set(next[d_k + i]), sums->r[j]);
         }
     }
 }
