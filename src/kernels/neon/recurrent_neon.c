@@ -2,6 +2,7 @@
 #include "kernels/neon/ops_neon.h"
 
 #include "kernels/neon/math_neon.h"
+#include "kernels/neon/pin.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -86,42 +87,66 @@ void pn_neon_conv(const pn_conv_rows *c)
     }
 }
 
-enum { STRIP_VECTORS = PN_STRIP / 4, SCAN_ROWS = 2 };
+/* A pass takes four lines (states) of a strip at a time, and of each line these parts, for its four vectors v. What waits for a result of one line stands
+ * beside what begins another: `x` is the line that is worked on, `w` the one before or after it. */
+#define EACH(part, ...) part(0, __VA_ARGS__) part(1, __VA_ARGS__) part(2, __VA_ARGS__) part(3, __VA_ARGS__)
+#define LOAD(v, x, line) V_LDR(x[v], s, 64 * (line) + 16 * (v));
+#define DECAY(v, x, line) V_FMUL(x[v], x[v], decay);
+#define UPDATE_AND_LOAD(v, x, line, w, after) V_FMLA_LANE(x[v], in[v], b, line); LOAD(v, w, after)
+#define UPDATE(v, x, line) V_FMLA_LANE(x[v], in[v], b, line);
+#define SUM_AND_STORE(v, x, line) V_FMLA_LANE(y[v], x[v], c, line); V_STR(x[v], s, 64 * (line) + 16 * (v));
+#define DECAY_SUM_STORE(v, x, line, w, before) DECAY(v, x, line) SUM_AND_STORE(v, w, before)
 
-/* One strip over n_rows rows: each value of the state is loaded and stored once for all of the rows. */
-INLINE void ssm_strip(const pn_ssm_rows *s, int64_t strip, int64_t row, int n_rows)
+typedef struct strip {
+    float32x4_t in[4], y[4], decay;
+} strip;
+
+/* One row on one strip of d_state lines. */
+static void scan(float *s, const float *from, const float *to, strip *t, int d_state)
 {
-    float32x4_t x[SCAN_ROWS][STRIP_VECTORS], y[SCAN_ROWS][STRIP_VECTORS];
-    float *state = s->state + strip * s->d_state * PN_STRIP;
-    for (int r = 0; r < n_rows; r++)
-        for (int j = 0; j < STRIP_VECTORS; j++) {
-            const int64_t at = strip * PN_STRIP + j * 4, left = pn_min64(pn_max64(s->n - at, 0), 4);
-            x[r][j] = vmulq_n_f32(some(s->x + (row + r) * s->stride + at, left), s->step[row + r]);
-            y[r][j] = vdupq_n_f32(0);
-        }
-    for (int i = 0; i < s->d_state; i++, state += PN_STRIP) {
-        for (int j = 0; j < STRIP_VECTORS; j++) {
-            float32x4_t v = vld1q_f32(state + j * 4);
-            for (int r = 0; r < n_rows; r++) {
-                const int64_t at = (row + r) * s->stride + i;
-                v = vfmaq_n_f32(vmulq_n_f32(v, s->decay[row + r]), x[r][j], s->b[at]);
-                y[r][j] = vfmaq_n_f32(y[r][j], v, s->c[at]);
-            }
-            vst1q_f32(state + j * 4, v);
-        }
+    float32x4_t x[4], w[4], in[4], y[4], b, c, decay = t->decay;
+    int i = 0;
+    for (int v = 0; v < 4; v++) in[v] = t->in[v], y[v] = vdupq_n_f32(0);
+    for (; i + 4 <= d_state; i += 4, s += 4 * PN_STRIP) {
+        b = vld1q_f32(from + i);
+        c = vld1q_f32(to + i);
+        EACH(LOAD, x, 0)
+        EACH(DECAY, x, 0)
+        EACH(UPDATE_AND_LOAD, x, 0, w, 1)
+        EACH(DECAY_SUM_STORE, w, 1, x, 0)
+        EACH(UPDATE_AND_LOAD, w, 1, x, 2)
+        EACH(DECAY_SUM_STORE, x, 2, w, 1)
+        EACH(UPDATE_AND_LOAD, x, 2, w, 3)
+        EACH(DECAY_SUM_STORE, w, 3, x, 2)
+        EACH(UPDATE, w, 3)
+        EACH(SUM_AND_STORE, w, 3)
     }
-    for (int r = 0; r < n_rows; r++)
-        for (int j = 0; j < STRIP_VECTORS; j++) {
-            const int64_t at = strip * PN_STRIP + j * 4, left = pn_min64(pn_max64(s->n - at, 0), 4), from = (row + r) * s->stride + at;
-            put_some(s->y + from, left, vfmaq_n_f32(y[r][j], some(s->x + from, left), s->skip));
+    for (int v = 0; v < 4; v++) t->y[v] = y[v];
+    for (; i < d_state; i++, s += PN_STRIP)
+        for (int v = 0; v < 4; v++) {
+            const float32x4_t value = vfmaq_n_f32(vmulq_f32(vld1q_f32(s + 4 * v), decay), t->in[v], from[i]);
+            vst1q_f32(s + 4 * v, value);
+            t->y[v] = vfmaq_n_f32(t->y[v], value, to[i]);
         }
 }
 
-void pn_neon_ssm(const pn_ssm_rows *s)
+/* Channels channel .. + n - 1 of a row. */
+static void scan_row(const pn_ssm_rows *r, int64_t row, int channel, int n)
 {
-    for (int64_t strip = 0; strip * PN_STRIP < s->n; strip++) {
-        int64_t row = 0;
-        for (; row + SCAN_ROWS <= s->n_rows; row += SCAN_ROWS) ssm_strip(s, strip, row, SCAN_ROWS);
-        for (; row < s->n_rows; row++) ssm_strip(s, strip, row, 1);
-    }
+    const int64_t at = row * r->stride;
+    float x[PN_STRIP] = {0};
+    strip t;
+    memcpy(x, r->x + at + channel, (size_t)n * sizeof *x);
+    t.decay = vdupq_n_f32(r->decay[row]);
+    for (int v = 0; v < 4; v++) t.in[v] = vmulq_n_f32(vld1q_f32(x + 4 * v), r->step[row]);
+    scan(r->state + (int64_t)channel * r->d_state, r->b + at, r->c + at, &t, r->d_state);
+    for (int v = 0; v < 4; v++) vst1q_f32(x + 4 * v, vfmaq_n_f32(t.y[v], vld1q_f32(x + 4 * v), r->skip));
+    memcpy(r->y + at + channel, x, (size_t)n * sizeof *x);
+}
+
+/* A strip stays in the first-level cache while all rows pass over it. */
+void pn_neon_ssm(const pn_ssm_rows *r)
+{
+    for (int channel = 0; channel < r->n; channel += PN_STRIP)
+        for (int64_t row = 0; row < r->n_rows; row++) scan_row(r, row, channel, (int)pn_min64(PN_STRIP, r->n - channel));
 }
