@@ -86,6 +86,8 @@ static bool bench_open(bench *b, const pn_route *route)
     if (s) s->u.route.buffer = logits;
     b->plan.head = b->plan.n_steps;
     pn_plan_lay_out(&b->plan);
+    b->plan.buffers[logits].offset = 16; /* beside the stream, which threads copy when a walk of one row begins */
+    b->plan.row_floats = 16 + (int64_t)pn_round_up((uint64_t)route->n_experts, 16);
     for (int i = 0; i < N_ROWS; i++) b->places[i] = (pn_place){.position = i};
     const pn_run_options o = {.plan = &b->plan, .ops = pn_ops_best(pn_cpu_features()), .n_batch = N_ROWS, .n_out = 1, .n_ctx = 64, .n_threads = 3};
     pinch_error err = {0};

@@ -435,7 +435,7 @@ static float call_delta(const pn_ops *ops, const operands *w)
 /* The results of all tokens, then the state, lie in one guarded place; keys and values each in another. */
 static void prove_delta_case(pn_proof *proof, bench *b, int d_k, int d_v, int n_tokens, int fill, bool measured)
 {
-    const size_t n_state = (size_t)d_k * pn_round_up((uint64_t)d_v, 16), n_out = (size_t)(delta_tokens * d_v), bytes = (n_out + n_state) * sizeof(float);
+    const size_t n_state = (size_t)d_k * (size_t)pn_round_up((uint64_t)d_v, 16), n_out = (size_t)(delta_tokens * d_v), bytes = (n_out + n_state) * sizeof(float);
     const int64_t n_keys = 4 * d_k * delta_tokens, n_v = d_v * delta_tokens;
     float *got = pn_guarded_place(&b->got, bytes, 4), *wanted = pn_guarded_place(&b->wanted, bytes, 4);
     float *keys = pn_guarded_place(&b->a, (size_t)n_keys * sizeof(float), 4), *v = pn_guarded_place(&b->b, (size_t)n_v * sizeof(float), 4);
