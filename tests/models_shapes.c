@@ -168,15 +168,19 @@ static tiny latent_decoder(const char *arch, const tiny_shape *s, bool joined, b
     return t;
 }
 
-/* Of two keys of a name the first counts. */
-static void tiny_int_first(tiny *t, const char *key, int32_t value)
+/* What stands under a key gets a name that nobody asks for. */
+static void rename_key(tiny *t, const char *key)
 {
-    tiny first = {.arch = t->arch};
-    tiny_int(&first, key, value);
-    bytes_add(&first.values, t->values.p, t->values.n);
-    free(t->values.p);
-    t->values = first.values;
-    t->n_values++;
+    char full[128];
+    const size_t n = (size_t)snprintf(full, sizeof full, "%s%s", t->arch, key);
+    for (size_t i = 8; i + n <= t->values.n; i++)
+        if (t->values.p[i - 8] == n && !memcmp(t->values.p + i, full, n)) t->values.p[i] = '~';
+}
+
+static void tiny_int_instead(tiny *t, const char *key, int32_t value)
+{
+    rename_key(t, key);
+    tiny_int(t, key, value);
 }
 
 static void latents(void)
@@ -187,14 +191,17 @@ static void latents(void)
     }
     tiny a = latent_decoder("deepseek2", &latent, false, false), b = latent_decoder("deepseek2", &latent, true, false);
     compare("heads in one tensor are the same heads", &a, &b, true);
-    static const struct { const char *key; int32_t value; } bad[] = {{".attention.kv_lora_rank", 0}, {".attention.kv_lora_rank", INT32_MAX}, {".attention.key_length_mla", N_ROT},
+    static const struct { const char *key; int32_t value; } bad[] = {{".attention.kv_lora_rank", 0}, {".attention.kv_lora_rank", INT32_MAX},
                                                                      {".attention.key_length_mla", -1}, {".attention.value_length_mla", 0}, {".rope.dimension_count", 5},
                                                                      {".rope.dimension_count", 0}, {".expert_gating_func", 5}, {".leading_dense_block_count", 3}};
     for (size_t i = 0; i < PN_COUNT(bad); i++) {
         tiny t = latent_decoder("deepseek2", &latent, false, false);
-        tiny_int_first(&t, bad[i].key, bad[i].value);
+        tiny_int_instead(&t, bad[i].key, bad[i].value);
         refused(bad[i].key, &t, bad[i].key + 1);
     }
+    a = latent_decoder("deepseek2", &latent, false, false);
+    tiny_int_instead(&a, ".attention.key_length_mla", N_ROT);
+    refused("a head whose channels all rotate", &a, "rope.dimension_count");
     a = latent_decoder("deepseek2", &latent, false, true);
     tiny_add(&a, "blk.1.attn_q_a.weight", latent.n_embd, (1 << 14) + 1, 1, 0.0f);
     refused("a latent of queries beyond all sizes", &a, "attn_q_a");
@@ -235,7 +242,7 @@ static void streams(void)
                                                                      {".hyper_connection.epsilon", -1}};
     for (size_t i = 0; i < PN_COUNT(bad); i++) {
         t = streams_decoder(&latent);
-        tiny_int_first(&t, bad[i].key, bad[i].value);
+        tiny_int_instead(&t, bad[i].key, bad[i].value);
         refused(bad[i].key, &t, bad[i].key + 1);
     }
 }
@@ -335,6 +342,153 @@ static void expert_biases(void)
     set_item(&b, "blk.0.ffn_gate_exps.bias", 3 * (size_t)sinking.n_ff + 7, 50.0f);
     set_item(&a, "blk.0.ffn_gate_exps.bias", 3 * (size_t)sinking.n_ff + 7, 5e5f);
     compare("what is activated is clamped from above", &a, &b, true);
+}
+
+/* ---- layers that share keys and values, and have an input of their own -------------------------------------------------------------- */
+
+enum { D_SLID = 6, LAYER_INPUT = 5, SHARED = 2, F_EXPERT = 20 };
+static const tiny_shape varied4 = {.n_layers = 4, .n_embd = 32, .n_ff = 40, .n_vocab = 48, .n_head = {4, 4, 2, 6}, .n_head_kv = {2, 1, 1, 3}, .d = 8};
+static const int32_t slides4[] = {1, 0, 1, 0};
+
+static void gemma4_layer(tiny *t, int i, int n_layer_input)
+{
+    const tiny_shape *s = &varied4;
+    const int E = s->n_embd, d = slides4[i] ? D_SLID : s->d;
+    static const char *const norms[] = {"post_attention_norm.weight", "post_ffw_norm.weight", "post_norm.weight"};
+    tiny_add(t, tiny_name(i, "attn_q.weight"), E, s->n_head[i] * d, 1, 0.0f);
+    tiny_add(t, tiny_name(i, "attn_q_norm.weight"), d, 1, 1, 1.0f);
+    tiny_add(t, tiny_name(i, "attn_output.weight"), s->n_head[i] * d, E, 1, 0.0f);
+    tiny_add(t, tiny_name(i, "layer_output_scale.weight"), 1, 1, 1, 1.0f);
+    for (int j = 0; j < 3; j++) tiny_add(t, tiny_name(i, norms[j]), E, 1, 1, 1.0f);
+    tiny_add(t, tiny_name(i, "attn_k.weight"), E, s->n_head_kv[i] * d, 1, 0.0f);
+    tiny_add(t, tiny_name(i, "attn_k_norm.weight"), d, 1, 1, 1.0f);
+    tiny_add(t, tiny_name(i, "attn_v.weight"), E, s->n_head_kv[i] * d, 1, 0.0f);
+    if (n_layer_input == 0) return;
+    tiny_add(t, tiny_name(i, "inp_gate.weight"), E, n_layer_input, 1, 0.0f);
+    tiny_add(t, tiny_name(i, "proj.weight"), n_layer_input, E, 1, 0.0f);
+}
+
+/* Sliding and whole layers in turn; the last two read the keys and values of the first two. */
+static tiny gemma4(int window, int n_layer_input)
+{
+    const tiny_shape *s = &varied4;
+    tiny t = tiny_decoder("gemma4", s);
+    tiny_int(&t, ".attention.key_length", s->d);
+    tiny_int(&t, ".attention.value_length", s->d);
+    tiny_int(&t, ".attention.key_length_swa", D_SLID);
+    tiny_int(&t, ".attention.value_length_swa", D_SLID);
+    tiny_int(&t, ".rope.dimension_count_swa", 4);
+    tiny_int(&t, ".attention.sliding_window", window);
+    tiny_int(&t, ".attention.shared_kv_layers", SHARED);
+    tiny_int(&t, ".embedding_length_per_layer_input", n_layer_input);
+    tiny_ints(&t, ".attention.sliding_window_pattern", slides4, 4);
+    for (int i = 0; i < s->n_layers; i++) gemma4_layer(&t, i, n_layer_input);
+    if (n_layer_input == 0) return t;
+    tiny_add(&t, "per_layer_token_embd.weight", s->n_layers * n_layer_input, s->n_vocab, 1, 0.0f);
+    tiny_add(&t, "per_layer_model_proj.weight", s->n_embd, s->n_layers * n_layer_input, 1, 0.0f);
+    tiny_add(&t, "per_layer_proj_norm.weight", n_layer_input, 1, 1, 1.0f);
+    return t;
+}
+
+static tiny gemma4_experts(void)
+{
+    const int E = varied4.n_embd, n = 5;
+    tiny t = gemma4(9, 0);
+    tiny_int(&t, ".expert_count", n);
+    tiny_int(&t, ".expert_used_count", 2);
+    tiny_int(&t, ".expert_feed_forward_length", F_EXPERT);
+    for (int i = 0; i < varied4.n_layers; i++) {
+        tiny_add(&t, tiny_name(i, "ffn_gate_inp.weight"), E, n, 1, 0.0f);
+        tiny_add(&t, tiny_name(i, "ffn_gate_inp.scale"), E, 1, 1, 8.0f);
+        tiny_add(&t, tiny_name(i, "pre_ffw_norm_2.weight"), E, 1, 1, 1.0f);
+        tiny_add(&t, tiny_name(i, "post_ffw_norm_1.weight"), E, 1, 1, 1.0f);
+        tiny_add(&t, tiny_name(i, "post_ffw_norm_2.weight"), E, 1, 1, 1.0f);
+        tiny_add(&t, tiny_name(i, "ffn_gate_up_exps.weight"), E, 2 * F_EXPERT, n, 0.0f);
+        tiny_add(&t, tiny_name(i, "ffn_down_exps.weight"), F_EXPERT, E, n, 0.0f);
+        tiny_add(&t, tiny_name(i, "ffn_down_exps.scale"), n, 1, 1, 1.0f);
+    }
+    return t;
+}
+
+static void drop(tiny *t, const char *name) { tiny_find(t, name)->name[0] = '~'; }
+
+static void shared_values(void)
+{
+    for (int window = 1; window <= 33; window += 8) {
+        tiny t = gemma4(window, window == 9 ? 0 : LAYER_INPUT);
+        runs("layers that read the keys and values of others", &t);
+    }
+    tiny a = gemma4(9, LAYER_INPUT), b = gemma4(9, LAYER_INPUT);
+    tiny_fill(tiny_find(&a, "blk.2.attn_k.weight"), 0.5f);
+    drop(&b, "blk.3.attn_v.weight");
+    compare("what such a layer has of its own does not count", &a, &b, true);
+    a = gemma4(9, LAYER_INPUT), b = gemma4(9, LAYER_INPUT);
+    memcpy(tiny_find(&a, "blk.1.attn_v.weight")->data, tiny_find(&a, "blk.1.attn_k.weight")->data, tiny_elements(tiny_find(&a, "blk.1.attn_k.weight")) * 4);
+    drop(&b, "blk.1.attn_v.weight");
+    compare("without a matrix for them values are what keys are made of", &a, &b, true);
+    b = gemma4(9, LAYER_INPUT);
+    drop(&b, "blk.1.attn_v.weight");
+    runs("values that are keys", &b);
+    b = gemma4(9, LAYER_INPUT);
+    drop(&b, "blk.1.attn_k.weight");
+    refused("values without keys", &b, "blk.1.attn_k.weight");
+    b = gemma4(9, LAYER_INPUT);
+    drop(&b, "blk.0.attn_v.weight");
+    tiny_int_instead(&b, ".attention.value_length_swa", D_SLID + 1);
+    refused("values of another size than the keys that they are", &b, "blk.0.attn_v.weight");
+}
+
+static void layer_inputs(void)
+{
+    tiny a = gemma4(9, LAYER_INPUT), b = gemma4(9, LAYER_INPUT);
+    tiny_int_instead(&b, ".embedding_length_per_layer_input", 0);
+    for (int i = 0; i < varied4.n_layers; i++) tiny_fill(tiny_find(&a, tiny_name(i, "post_norm.weight")), 0.0f);
+    compare("an input that adds nothing", &a, &b, true);
+    a = gemma4(9, LAYER_INPUT), b = gemma4(9, LAYER_INPUT);
+    set_item(&b, "per_layer_token_embd.weight", 3, 1.0f); /* of layer 0 for token 0 */
+    compare("the token's second embedding counts", &a, &b, false);
+    a = gemma4(9, LAYER_INPUT), b = gemma4(9, LAYER_INPUT);
+    for (int i = 0; i < varied4.n_layers; i++) tiny_fill(tiny_find(&a, tiny_name(i, "layer_output_scale.weight")), 1.0f);
+    for (int i = 0; i < varied4.n_layers; i++) drop(&b, tiny_name(i, "layer_output_scale.weight"));
+    compare("a scale of 1 is none", &a, &b, true);
+    static const float values[] = {NAN, INFINITY};
+    static const char *const names[] = {"per_layer_token_embd.weight", "blk.1.layer_output_scale.weight", "blk.0.attn_v.weight", "per_layer_proj_norm.weight"};
+    for (size_t i = 0; i < 2 * PN_COUNT(names); i++) {
+        a = gemma4(9, LAYER_INPUT);
+        tiny_fill(tiny_find(&a, names[i / 2]), values[i % 2]);
+        runs("an input that is no number", &a);
+    }
+    for (size_t i = 0; i < PN_COUNT(names); i += 3) {
+        a = gemma4(9, LAYER_INPUT);
+        tiny_find(&a, names[i])->ne[0]--;
+        refused("an input of another width", &a, names[i]);
+    }
+    a = gemma4_experts();
+    runs("experts beside a dense block", &a);
+    a = gemma4_experts();
+    tiny_add(&a, "blk.1.ffn_gate_inp.scale", 1, 1, 1, 1.0f);
+    refused("a scale that is no router's", &a, "blk.1.ffn_gate_inp.scale");
+}
+
+static void bad_gemma4(void)
+{
+    static const struct { const char *key; int32_t value; } bad[] = {
+        {".attention.shared_kv_layers", 4}, {".attention.shared_kv_layers", -1}, {".attention.shared_kv_layers", 3}, {".attention.key_length_swa", 0}, {".attention.value_length_swa", INT32_MAX},
+        {".rope.dimension_count_swa", 3}, {".rope.dimension_count_swa", 8}, {".rope.dimension_count", 10}, {".attention.sliding_window", 0}, {".attention.sliding_window_pattern", 1},
+        {".embedding_length_per_layer_input", -1}, {".expert_count", 5}};
+    for (size_t i = 0; i < PN_COUNT(bad); i++) {
+        tiny t = gemma4(9, LAYER_INPUT);
+        tiny_int_instead(&t, bad[i].key, bad[i].value);
+        refused(bad[i].key, &t, !strcmp(bad[i].key, ".expert_count") ? "expert_used_count" : strncmp(bad[i].key, ".rope", 5) ? bad[i].key + 1 : "rope.dimension_count");
+    }
+    static const int32_t heads[] = {4, 4, 3, 6};
+    tiny t = gemma4(9, LAYER_INPUT);
+    rename_key(&t, ".attention.head_count");
+    tiny_ints(&t, ".attention.head_count", heads, 4);
+    refused("heads that do not divide those that they share", &t, "attention.head_count");
+    t = gemma4(9, LAYER_INPUT);
+    tiny_int_instead(&t, ".embedding_length_per_layer_input", 1 << 20);
+    refused("inputs of layers beyond all sizes", &t, "per_layer_token_embd.weight");
 }
 
 /* ---- windows ---------------------------------------------------------------------------------------------------------------------------- */
@@ -528,6 +682,9 @@ int main(void)
     streams();
     sinks();
     expert_biases();
+    shared_values();
+    layer_inputs();
+    bad_gemma4();
     windows();
     rotation();
     long_factors();

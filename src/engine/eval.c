@@ -44,7 +44,7 @@ static float *whole_logits(pinch_session *s, int32_t row)
 static pinch_status run_batch(pinch_session *s, const pinch_row *rows, int32_t n, pinch_error *err)
 {
     for (int32_t i = 0; i < n; i++) {
-        const pinch_status st = pn_network_embed(&s->model->network, rows[i].token, s->raw, pn_run_stream(s->run, i), err);
+        const pinch_status st = pn_network_embed(&s->model->network, rows[i].token, s->raw, s->run, i, err);
         if (st) return st;
     }
     for (int32_t i = 0; i < n; i++) {

@@ -38,6 +38,8 @@ static inline unsigned pn_act_bit(pn_act act) { return 1u << act; }
 typedef uint32_t pn_buffer_set;
 static inline pn_buffer_set pn_buffer_bit(int buffer) { return buffer == PN_NONE ? 0 : UINT32_C(1) << buffer; }
 
+typedef enum pn_gate { PN_GATE_NONE, PN_GATE_SILU, PN_GATE_GELU, PN_GATE_RELU2, PN_GATE_CLAMPED } pn_gate;
+
 /* ---- what a step does to its input before it uses it ----------------------------------------------------------------------------- */
 
 /* stream += scale * norm(value), where value is a buffer's row, or the weighted sum of a row's experts; plus another row. */
@@ -48,6 +50,7 @@ typedef struct pn_update {
     int shared_gate;         /* buffer whose first float's sigmoid multiplies the shared row; PN_NONE */
     const float *post_norm;  /* [width]; NULL: none */
     float scale;             /* 1: none */
+    const float *stream_scale; /* [1]: multiplies the stream afterwards; NULL: none */
 } pn_update;
 
 typedef struct pn_prep {
@@ -58,13 +61,14 @@ typedef struct pn_prep {
     const float *norm;       /* [width] RMSNorm weight; NULL: none */
     int32_t groups;          /* equal parts of the row that are normed each by itself; 0: the whole row */
     float eps;
+    pn_gate gate;            /* the input goes through it and is multiplied by columns [beside_column, beside_column + width) of buffer `beside` */
+    int beside;
+    int64_t beside_column;
     unsigned formats;        /* pn_act_bit of each format wanted */
     bool in_attention;       /* with many rows, attention has prepared it already */
 } pn_prep;
 
 /* ---- steps ------------------------------------------------------------------------------------------------------------------------ */
-
-typedef enum pn_gate { PN_GATE_NONE, PN_GATE_SILU, PN_GATE_GELU, PN_GATE_RELU2, PN_GATE_CLAMPED } pn_gate;
 
 typedef struct pn_output {
     const pn_weight *w;
@@ -89,7 +93,7 @@ typedef struct pn_matmul {
 typedef struct pn_rope_kv {
     int buffer;
     int32_t layer;           /* of the state */
-    int32_t n_head, n_head_kv, d_k, d_v;
+    int32_t n_head, n_head_kv, d_k, d_v; /* n_head_kv 0: queries alone */
     const float *q_norm, *k_norm; /* [d_k], or the whole vector if norm_whole; NULL: none */
     bool norm_whole;
     float eps;
@@ -97,6 +101,7 @@ typedef struct pn_rope_kv {
     float q_scale;
     float temperature;       /* 0: none; else q *= 1 + t * ln(floor(position / temperature_length) + 1) */
     float temperature_length;
+    bool v_normed, v_of_k;   /* values are normed by head without weights; they are what keys are before their norm */
 } pn_rope_kv;
 
 typedef struct pn_attention {
@@ -229,10 +234,20 @@ typedef struct pn_spread {
     pn_update update;        /* the block's result, without post_norm and scale; from PN_NONE: all streams become the stream */
 } pn_spread;
 
+/* y = (norm(y) + norm(x)) * scale for `parts` equal parts of a row, each normed by itself. */
+typedef struct pn_blend {
+    int y, x;                /* buffers */
+    int64_t width;           /* of a part */
+    int32_t parts;
+    int32_t n_used;          /* x holds the results of that many experts, which are summed first; 0: a plain row */
+    const float *y_norm, *x_norm; /* [width]; NULL: none */
+    float eps, scale;
+} pn_blend;
+
 typedef struct pn_step pn_step;
 typedef struct pn_step_kind pn_step_kind;
 extern const pn_step_kind pn_step_begin, pn_step_matmul, pn_step_rope_kv, pn_step_attention, pn_step_route, pn_step_experts_up, pn_step_experts_round,
-    pn_step_experts_down, pn_step_settle, pn_step_conv, pn_step_ssm, pn_step_latent, pn_step_mla, pn_step_delta, pn_step_gather, pn_step_spread;
+    pn_step_experts_down, pn_step_settle, pn_step_conv, pn_step_ssm, pn_step_latent, pn_step_mla, pn_step_delta, pn_step_gather, pn_step_spread, pn_step_blend;
 
 struct pn_step {
     const pn_step_kind *kind;
@@ -252,6 +267,7 @@ struct pn_step {
         pn_delta delta;
         pn_gather gather;
         pn_spread spread;
+        pn_blend blend;
         pn_prep settle;      /* applies the pending update, so that only the stream is alive afterwards */
     } u;
 };
@@ -327,6 +343,8 @@ void pn_run_close(pn_run *run); /* NULL is fine */
 
 /* Row r of the residual stream, [n_embd], to be filled before a walk. */
 float *pn_run_stream(pn_run *run, int32_t row);
+/* Row r of another buffer that a plan reads and that is filled before a walk. */
+float *pn_run_input(pn_run *run, int buffer, int32_t row);
 /* Rows of logits after the head, [n_logits] each. */
 float *pn_run_logits(pn_run *run, int32_t row);
 /* Trunk: keys and values of these rows are stored, the stream holds the last layer's result. */

@@ -42,6 +42,7 @@ static void update_stream(const pn_run *run, pn_lane *lane, const pn_prep *prep,
     }
     if (u->scale == 1.0f) run->ops->add(stream, value, prep->width);
     else run->ops->add_scaled(stream, value, u->scale, prep->width);
+    if (u->stream_scale) run->ops->scale(stream, *u->stream_scale, prep->width);
 }
 
 pn_buffer_set pn_update_reads(const pn_update *u)
@@ -50,7 +51,10 @@ pn_buffer_set pn_update_reads(const pn_update *u)
     return pn_buffer_bit(u->from) | (u->shared == PN_NONE ? 0 : pn_buffer_bit(u->shared) | pn_buffer_bit(u->shared_gate));
 }
 
-pn_buffer_set pn_prep_reads(const pn_prep *prep) { return pn_buffer_bit(prep->source) | pn_update_reads(&prep->update); }
+pn_buffer_set pn_prep_reads(const pn_prep *prep) 
+{
+    return pn_buffer_bit(prep->source) | pn_update_reads(&prep->update) | (prep->gate == PN_GATE_NONE ? 0 : pn_buffer_bit(prep->beside));
+}
 
 void pn_prep_row(const pn_run *run, pn_lane *lane, const pn_prep *prep, int32_t row)
 {
@@ -69,6 +73,12 @@ void pn_prep_row(const pn_run *run, pn_lane *lane, const pn_prep *prep, int32_t 
         const int64_t part = prep->groups ? prep->width / prep->groups : prep->width;
         for (int64_t i = 0; i < prep->width; i += part) pn_rms_norm(ops, lane->work + i, x + i, prep->norm + i, prep->eps, part);
         x = lane->work;
+    }
+    if (prep->gate != PN_GATE_NONE) {
+        float *y = lane->work, *u = pn_row(run, prep->beside, row) + prep->beside_column;
+        if (x != y) memcpy(y, x, (size_t)prep->width * sizeof *y);
+        pn_gate_rows(ops, prep->gate, 0.0f, &y, &u, 1, prep->width);
+        x = y;
     }
     for (int f = 0; f < 3; f++)
         if (prep->formats & pn_act_bit((pn_act)f)) pn_round_row(ops, (pn_act)f, pn_act_row(run, lane, (pn_act)f, row), x, prep->width);

@@ -57,7 +57,9 @@ static void keys_values(const pn_run *run, const pn_lane *lane, const pn_rope_kv
 {
     float *base = pn_row(run, s->buffer, row) + (int64_t)s->n_head * s->d_k;
     float *k = base + (int64_t)first * s->d_k;
-    const float *v = base + (int64_t)s->n_head_kv * s->d_k + (int64_t)first * s->d_v;
+    float *v = base + (int64_t)s->n_head_kv * s->d_k + (int64_t)first * s->d_v;
+    if (s->v_of_k) memcpy(v, k, (size_t)n * (size_t)s->d_v * sizeof *v);
+    for (int32_t h = 0; s->v_normed && h < n; h++) pn_rms_norm(run->ops, v + (int64_t)h * s->d_v, v + (int64_t)h * s->d_v, NULL, s->eps, s->d_v);
     norm_heads(run, s, k, s->k_norm, n);
     rotate_heads(run, lane, s, k, n, row);
     const pn_kv kv = pn_state_kv(run->state, s->layer, run->places[row].seq);

@@ -76,6 +76,8 @@ static void need_step(needs *n, const pn_step *s)
         n->n_experts = s->u.route.n_experts > n->n_experts ? s->u.route.n_experts : n->n_experts;
         n->n_used = s->u.route.n_used > n->n_used ? s->u.route.n_used : n->n_used;
         n->work = pn_max64(n->work, (int64_t)s->u.route.n_experts * 2); /* scores of experts and of groups */
+    } else if (s->kind == &pn_step_blend) {
+        n->work = pn_max64(n->work, s->u.blend.width);
     } else if (s->kind == &pn_step_mla) {
         need_mla(n, &s->u.mla);
     } else if (s->kind == &pn_step_delta) {
@@ -196,6 +198,7 @@ void pn_run_close(pn_run *run)
 }
 
 float *pn_run_stream(pn_run *run, int32_t row) { return pn_row(run, PN_STREAM, row); }
+float *pn_run_input(pn_run *run, int buffer, int32_t row) { return pn_row(run, buffer, row); }
 float *pn_run_logits(pn_run *run, int32_t row) { return run->logits + (int64_t)row * run->plan->n_logits; }
 
 /* ---- walking ---------------------------------------------------------------------------------------------------------------------- */

@@ -20,6 +20,8 @@ typedef struct pn_layer {
     int32_t n_head, n_head_kv, d_k, d_v, n_ff;
     int32_t window;           /* 0: all positions */
     int rope;                 /* table of the plan; PN_NONE: no positions */
+    int32_t kv_layer;         /* whose keys and values it reads: its own, or those of an earlier layer like it */
+    bool v_normed;            /* values are normed by head, without weights; where attn_v.weight is missing they are what keys are before their norm */
     bool gated_heads;         /* attn_gate.weight: each head's result times the sigmoid of a row of it */
     float clamp, clamp_experts; /* of the gated activation: dense and shared experts, chosen ones; 0: none */
     bool gated_channels;      /* attn_q.weight holds for each head its query's rows, then as many whose sigmoid multiplies the head's result */
@@ -60,6 +62,7 @@ typedef struct pn_decoder {
     /* blocks */
     const char *attn_norm, *ffn_norm;           /* tensor names; NULL: none */
     const char *post_attn_norm, *post_ffn_norm; /* NULL: none */
+    int32_t n_layer_input;    /* floats that each layer gets of the token beside the stream; 0: none */
     const char *heads_norm, *hidden_norm;       /* of what attn_output and ffn_down get; NULL: none */
     float residual_scale;
     /* feed-forward */
@@ -143,6 +146,7 @@ typedef struct pn_rope_want {
     double yarn_log_multiplier; /* the magnitude 1 + 0.1*ln f is divided by 1 + 0.1*this*ln f; 0: not */
     bool yarn_own_multiplier; /* and is 1 + 0.1*yarn_log_multiplier*ln f itself, so that both cancel */
     double base;              /* 0: rope.freq_base */
+    int32_t d_k, n_rot;       /* of a head; 0: of layer 0, rope.dimension_count */
 } pn_rope_want;
 int pn_describe_rope(pn_builder *b, pn_rope_want want);
 
@@ -175,6 +179,8 @@ const float *pn_bind_table(pn_builder *b, int32_t layer, const char *name, int64
 /* Taps of convolutions of adjacent channels, a tensor of channels[i] x n_taps each: [n_taps][all channels], oldest first. */
 const float *pn_bind_taps(pn_builder *b, int32_t layer, const char *const *names, const int64_t *channels, int n, int32_t n_taps);
 bool pn_has_tensor(pn_builder *b, int32_t layer, const char *name);
+/* A table whose rows are read from the file, one a token. NULL after an error. */
+const pn_tensor *pn_bind_rows(pn_builder *b, const char *name, int64_t width, int64_t rows);
 /* Rows of a matrix whose width only the file knows, at most `most`; 0 if it is absent (an error). */
 int64_t pn_tensor_rows(pn_builder *b, int32_t layer, const char *name, int64_t most);
 
@@ -209,6 +215,8 @@ void pn_emit_mla(pn_builder *b, int32_t layer);
 void pn_emit_gated_delta(pn_builder *b, int32_t layer); /* DeltaNet of Qwen */
 void pn_emit_kda(pn_builder *b, int32_t layer);         /* Kimi delta attention */
 void pn_emit_feed_forward(pn_builder *b, int32_t layer);
+/* Experts whose router and whose own input take the stream through norms of their own: n_used results in the buffer that is returned. */
+int pn_emit_experts_beside(pn_builder *b, int32_t layer, const pn_weight *router, const float *router_norm, const float *norm);
 void pn_emit_head(pn_builder *b);
 /* All of it, layer by layer. */
 void pn_emit_decoder(pn_builder *b);

@@ -69,6 +69,11 @@ static void emit_gated_qkv(pn_builder *b, int32_t il, int buffer, const float *n
     for (int i = 0; i < 4; i++) pn_emit_output(s, w[i], NULL, false, buffer, column[i]);
 }
 
+static bool values_are_keys(pn_builder *b, int32_t il)
+{
+    return b->d.layers[il].v_normed && !pn_has_tensor(b, il, "attn_v.weight") && !pn_has_tensor(b, il, "attn_qkv.weight");
+}
+
 /* q, k, v and the heads' gates into one buffer, from one fused tensor or three; `also`: formats that the next step wants of the same input. */
 static void emit_qkv(pn_builder *b, int32_t il, int buffer, unsigned also)
 {
@@ -87,7 +92,9 @@ static void emit_qkv(pn_builder *b, int32_t il, int buffer, unsigned also)
         pn_emit_output(s, gate, NULL, false, buffer, q + k + v);
         return;
     }
-    const pn_weight *w[4] = {pn_bind(b, il, "attn_q.weight", E, q, true), pn_bind(b, il, "attn_k.weight", E, k, true), pn_bind(b, il, "attn_v.weight", E, v, true), gate};
+    const bool own = l->kv_layer == il, has_v = own && !values_are_keys(b, il);
+    const pn_weight *w[4] = {pn_bind(b, il, "attn_q.weight", E, q, true), own ? pn_bind(b, il, "attn_k.weight", E, k, true) : NULL,
+                             has_v ? pn_bind(b, il, "attn_v.weight", E, v, true) : NULL, gate};
     const float *bias[4] = {pn_bind_vector(b, il, "attn_q.bias", q, false), pn_bind_vector(b, il, "attn_k.bias", k, false), pn_bind_vector(b, il, "attn_v.bias", v, false)};
     const int64_t column[4] = {0, q, q + k, q + k + v};
     pn_step *s = pn_emit_matmul(b, il, pn_emit_prep(b, norm, also | pn_formats_of(w, 4)));
@@ -99,17 +106,20 @@ static void emit_rope_kv(pn_builder *b, int32_t il, int buffer)
     const pn_decoder *d = &b->d;
     const pn_layer *l = &d->layers[il];
     const float *norms[2] = {NULL, NULL};
+    const bool own = l->kv_layer == il, v_of_k = own && values_are_keys(b, il);
+    if (v_of_k && l->d_k != l->d_v)
+        pn_build_fail(b, PINCH_ERR_FORMAT, "tensor 'blk.%d.attn_v.weight' is missing, and keys of %d channels are no values of %d", (int)il, (int)l->d_k, (int)l->d_v);
     if (d->qk_norm != PN_QK_NONE) {
         const bool whole = d->qk_norm == PN_QK_WHOLE;
         norms[0] = pn_bind_vector(b, il, "attn_q_norm.weight", whole ? (int64_t)l->n_head * l->d_k : l->d_k, true);
-        norms[1] = pn_bind_vector(b, il, "attn_k_norm.weight", whole ? (int64_t)l->n_head_kv * l->d_k : l->d_k, true);
+        if (own) norms[1] = pn_bind_vector(b, il, "attn_k_norm.weight", whole ? (int64_t)l->n_head_kv * l->d_k : l->d_k, true);
     }
     pn_step *s = pn_emit(b, &pn_step_rope_kv, il);
     if (!s) return;
-    s->u.rope_kv = (pn_rope_kv){.buffer = buffer, .layer = il, .n_head = l->n_head, .n_head_kv = l->n_head_kv, .d_k = l->d_k, .d_v = l->d_v, .q_norm = norms[0], .k_norm = norms[1],
+    s->u.rope_kv = (pn_rope_kv){.buffer = buffer, .layer = il, .n_head = l->n_head, .n_head_kv = own ? l->n_head_kv : 0, .d_k = l->d_k, .d_v = l->d_v, .q_norm = norms[0], .k_norm = norms[1],
                                 .norm_whole = d->qk_norm == PN_QK_WHOLE, .eps = d->eps, .rope = l->rope, .q_scale = d->q_scale, .temperature = d->temperature,
-                                .temperature_length = d->temperature_length};
-    b->net->plan.shapes[il] = (pn_layer_shape){.n_head = l->n_head_kv, .d_k = l->d_k, .d_v = l->d_v, .window = l->window};
+                                .temperature_length = d->temperature_length, .v_normed = l->v_normed, .v_of_k = v_of_k};
+    if (own) b->net->plan.shapes[il] = (pn_layer_shape){.n_head = l->n_head_kv, .d_k = l->d_k, .d_v = l->d_v, .window = l->window};
 }
 
 void pn_emit_to_stream(pn_builder *b, int32_t il, const pn_weight *w, const float *bias, bool bias_first, pn_prep prep, const char *post_norm)
@@ -145,7 +155,7 @@ void pn_emit_attention_out(pn_builder *b, int32_t il, int value)
     const float *sinks = b->d.sinks ? pn_bind_vector(b, il, "attn_sinks.weight", l->n_head, true) : NULL;
     pn_step *s = pn_emit(b, &pn_step_attention, il);
     if (!s) return;
-    s->u.attention = (pn_attention){.buffer = qkv, .out = heads, .layer = il, .n_head = l->n_head, .n_head_kv = l->n_head_kv, .d_k = l->d_k, .d_v = l->d_v, .softcap = b->d.attn_softcap,
+    s->u.attention = (pn_attention){.buffer = qkv, .out = heads, .layer = l->kv_layer, .n_head = l->n_head, .n_head_kv = l->n_head_kv, .d_k = l->d_k, .d_v = l->d_v, .softcap = b->d.attn_softcap,
                                     .gate_column = gates_width(l) ? qkv_width(l) : PN_NONE, .gated_channels = l->gated_channels, .sinks = sinks, .emit = prep};
     pn_emit_output(pn_emit_matmul(b, il, prep), w, bias, false, value, 0);
 }
@@ -218,7 +228,24 @@ typedef struct mixture {
     const pn_weight *shared_gate, *shared_up, *shared_down, *shared_share; /* without a gate up stands in its place */
     const pn_weight *latent_down, *latent_up; /* before and after the experts, which are narrower than the stream */
     int64_t width;            /* of an expert's input and result */
+    const float *norm;        /* of the stream as the experts' own input; NULL: what the router got */
 } mixture;
+
+static void bind_experts(pn_builder *b, int32_t il, int64_t F, mixture *m)
+{
+    const pn_decoder *d = &b->d;
+    if (pn_has_tensor(b, il, "ffn_gate_up_exps.weight")) {
+        m->gate = pn_bind_matrices(b, il, "ffn_gate_up_exps.weight", (pn_matrices){.k = m->width, .total = 2 * F, .rows = F, .n = d->n_experts});
+        m->up = pn_bind_matrices(b, il, "ffn_gate_up_exps.weight", (pn_matrices){.k = m->width, .total = 2 * F, .first = F, .rows = F, .n = d->n_experts});
+    } else {
+        m->gate = pn_bind_experts(b, il, "ffn_gate_exps.weight", m->width, F, d->n_experts, false);
+        m->up = pn_bind_experts(b, il, "ffn_up_exps.weight", m->width, F, d->n_experts, true);
+        m->gate_bias = pn_bind_table(b, il, "ffn_gate_exps.bias", F, d->n_experts, false);
+        m->up_bias = pn_bind_table(b, il, "ffn_up_exps.bias", F, d->n_experts, false);
+    }
+    m->down = pn_bind_experts(b, il, "ffn_down_exps.weight", F, m->width, d->n_experts, true);
+    m->down_bias = pn_bind_table(b, il, "ffn_down_exps.bias", m->width, d->n_experts, false);
+}
 
 static mixture bind_mixture(pn_builder *b, int32_t il)
 {
@@ -232,17 +259,7 @@ static mixture bind_mixture(pn_builder *b, int32_t il)
         m.latent_down = pn_bind(b, il, "ffn_latent_down.weight", E, m.width, true);
         m.latent_up = pn_bind(b, il, "ffn_latent_up.weight", m.width, E, true);
     }
-    if (pn_has_tensor(b, il, "ffn_gate_up_exps.weight")) {
-        m.gate = pn_bind_matrices(b, il, "ffn_gate_up_exps.weight", (pn_matrices){.k = m.width, .total = 2 * F, .rows = F, .n = d->n_experts});
-        m.up = pn_bind_matrices(b, il, "ffn_gate_up_exps.weight", (pn_matrices){.k = m.width, .total = 2 * F, .first = F, .rows = F, .n = d->n_experts});
-    } else {
-        m.gate = pn_bind_experts(b, il, "ffn_gate_exps.weight", m.width, F, d->n_experts, false);
-        m.up = pn_bind_experts(b, il, "ffn_up_exps.weight", m.width, F, d->n_experts, true);
-        m.gate_bias = pn_bind_table(b, il, "ffn_gate_exps.bias", F, d->n_experts, false);
-        m.up_bias = pn_bind_table(b, il, "ffn_up_exps.bias", F, d->n_experts, false);
-    }
-    m.down = pn_bind_experts(b, il, "ffn_down_exps.weight", F, m.width, d->n_experts, true);
-    m.down_bias = pn_bind_table(b, il, "ffn_down_exps.bias", m.width, d->n_experts, false);
+    bind_experts(b, il, F, &m);
     if (S > 0) {
         const pn_weight *up = pn_bind(b, il, "ffn_up_shexp.weight", E, S, true);
         m.shared_gate = d->ungated ? up : pn_bind(b, il, "ffn_gate_shexp.weight", E, S, true);
@@ -260,6 +277,7 @@ static int emit_experts(pn_builder *b, int32_t il, const mixture *m)
     const int hidden = pn_emit_buffer(b, "expert hidden", d->n_ff_expert * d->n_used), out = pn_emit_buffer(b, "expert value", m->width * d->n_used);
     const pn_weight *inputs[2] = {m->gate, m->up};
     pn_prep prep = {.source = PN_NONE, .update = {.from = PN_NONE}};
+    if (m->norm) prep = (pn_prep){.source = PN_STREAM, .width = m->width, .update = {.from = PN_NONE}, .norm = m->norm, .eps = d->eps, .formats = pn_formats_of(inputs, 2)};
     if (m->latent_down) prep = (pn_prep){.source = pn_emit_buffer(b, "latent", 0), .width = m->width, .update = {.from = PN_NONE}, .formats = pn_formats_of(inputs, 2)};
     pn_step *s = pn_emit(b, &pn_step_experts_up, il);
     if (!s) return out;
@@ -283,6 +301,23 @@ static int emit_latent_up(pn_builder *b, int32_t il, const mixture *m, int exper
     return value;
 }
 
+static void emit_route(pn_builder *b, int32_t il, int logits, const float *bias)
+{
+    pn_step *s = pn_emit(b, &pn_step_route, il);
+    if (s) s->u.route = (pn_route){.buffer = logits, .n_experts = b->d.n_experts, .n_used = b->d.n_used, .bias = bias, .how = b->d.routing};
+}
+
+int pn_emit_experts_beside(pn_builder *b, int32_t il, const pn_weight *router, const float *router_norm, const float *norm)
+{
+    const int logits = pn_emit_buffer(b, "router", b->d.n_experts);
+    mixture m = {.width = b->d.n_embd, .norm = norm};
+    bind_experts(b, il, b->d.n_ff_expert, &m);
+    const pn_prep prep = {.source = PN_STREAM, .width = m.width, .update = {.from = PN_NONE}, .norm = router_norm, .eps = b->d.eps, .formats = pn_formats_of(&router, 1)};
+    pn_emit_output(pn_emit_matmul(b, il, prep), router, NULL, false, logits, 0);
+    emit_route(b, il, logits, NULL);
+    return emit_experts(b, il, &m);
+}
+
 static void emit_mixture(pn_builder *b, int32_t il, const float *norm)
 {
     const pn_decoder *d = &b->d;
@@ -294,9 +329,7 @@ static void emit_mixture(pn_builder *b, int32_t il, const float *norm)
     pn_emit_output(s, m.router, m.router_bias, false, logits, 0);
     pn_emit_output(s, m.shared_share, NULL, false, share, 0);
     if (m.latent_down) pn_emit_output(s, m.latent_down, NULL, false, pn_emit_buffer(b, "latent", m.width), 0);
-    s = pn_emit(b, &pn_step_route, il);
-    if (!s) return;
-    s->u.route = (pn_route){.buffer = logits, .n_experts = d->n_experts, .n_used = d->n_used, .bias = m.bias, .how = d->routing};
+    emit_route(b, il, logits, m.bias);
     const pn_prep same = {.source = PN_NONE, .update = {.from = PN_NONE}};
     if (m.shared_gate) emit_gated(b, il, m.shared_gate, m.shared_up, NULL, NULL, same);
     const int experts = emit_experts(b, il, &m);
@@ -339,13 +372,7 @@ static int64_t head_rows(pn_builder *b)
 
 static void bind_embedding(pn_builder *b)
 {
-    const pn_tensor *t = pn_gguf_tensor(b->g, "token_embd.weight");
-    if (b->status) return;
-    if (!t || t->ne[0] != b->d.n_embd || t->ne[1] != b->net->n_vocab || t->ne[2] != 1 || t->ne[3] != 1)
-        pn_build_fail(b, PINCH_ERR_FORMAT, "tensor 'token_embd.weight' is %s, and the metadata asks for %d x %d", t ? "of another shape" : "missing", (int)b->d.n_embd, (int)b->net->n_vocab);
-    else if (!pn_type_get((uint32_t)t->type)->dequantise)
-        pn_build_fail(b, PINCH_ERR_UNSUPPORTED, "tensor 'token_embd.weight' has type %s, which is no number to compute with", pn_type_get((uint32_t)t->type)->name);
-    b->net->embedding = t;
+    b->net->embedding = pn_bind_rows(b, "token_embd.weight", b->d.n_embd, b->net->n_vocab);
     b->net->embedding_scale = b->d.embedding_scale;
 }
 

@@ -146,6 +146,7 @@ static void describe_layer(pn_builder *b, int32_t il)
     l->d_v = (int32_t)pn_meta_int(b, "attention.value_length", head, 1, PN_MAX_HEAD);
     l->n_ff = (int32_t)pn_meta_layer_int(b, "feed_forward_length", il, 0, 0, 1 << 20);
     l->rope = PN_NONE;
+    l->kv_layer = il;
     if (b->status) return;
     if (l->n_head_kv && l->n_head % l->n_head_kv)
         pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.attention.head_count' is %d, no multiple of the %d key-value heads", b->arch, (int)l->n_head, (int)l->n_head_kv);

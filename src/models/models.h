@@ -37,6 +37,9 @@ typedef struct pn_network {
     int n_sources;
     const pn_tensor *embedding;   /* rows are read from the file, one a token */
     float embedding_scale;        /* 1: none */
+    const pn_tensor *layer_embedding; /* a second table, whose rows go to a buffer of their own; NULL: none */
+    int layer_buffer;
+    float layer_scale;
     const int32_t *logit_ids;     /* pruned head: row -> token id; NULL: rows are ids */
     int32_t n_embd, n_vocab, n_ctx_train;
     uint64_t resident_bytes, mapped_bytes;
@@ -50,8 +53,8 @@ pinch_status pn_network_build(pn_network *net, const pn_gguf *g, const pn_weight
 /* Maps, reads and packs the matrices with the pool's threads. */
 pinch_status pn_network_load(pn_network *net, const pn_weights_options *options, pn_pool *pool, pinch_error *err);
 void pn_network_free(pn_network *net);
-/* Reads and dequantises a token's embedding, scaled, into out [n_embd]; `raw`: at least pn_network_raw_bytes. */
-pinch_status pn_network_embed(const pn_network *net, pinch_token token, void *raw, float *out, pinch_error *err);
+/* Reads and dequantises a token's embeddings, scaled, to where row `row` of the run's next batch takes them; `raw`: at least pn_network_raw_bytes. */
+pinch_status pn_network_embed(const pn_network *net, pinch_token token, void *raw, pn_run *run, int32_t row, pinch_error *err);
 uint64_t pn_network_raw_bytes(const pn_network *net);
 
 #endif

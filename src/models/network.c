@@ -58,19 +58,31 @@ pinch_status pn_network_build(pn_network *net, const pn_gguf *g, const pn_weight
     return b.status;
 }
 
-uint64_t pn_network_raw_bytes(const pn_network *net)
+static uint64_t table_row_bytes(const pn_tensor *table)
 {
     uint64_t bytes = 0;
-    return pn_row_bytes(net->embedding->type, (uint64_t)net->n_embd, &bytes) ? bytes : 0;
+    return table && pn_row_bytes(table->type, (uint64_t)table->ne[0], &bytes) ? bytes : 0;
 }
 
-pinch_status pn_network_embed(const pn_network *net, pinch_token token, void *raw, float *out, pinch_error *err)
+uint64_t pn_network_raw_bytes(const pn_network *net)
 {
-    const uint64_t bytes = pn_network_raw_bytes(net);
-    const pinch_status st = pn_gguf_read(net->g, net->embedding, (uint64_t)token * bytes, raw, bytes, err);
+    const uint64_t one = table_row_bytes(net->embedding), other = table_row_bytes(net->layer_embedding);
+    return one > other ? one : other;
+}
+
+static pinch_status read_row(const pn_network *net, const pn_tensor *table, float scale, pinch_token token, void *raw, float *out, pinch_error *err)
+{
+    const uint64_t bytes = table_row_bytes(table);
+    const pinch_status st = pn_gguf_read(net->g, table, (uint64_t)token * bytes, raw, bytes, err);
     if (st) return st;
-    pn_type_get((uint32_t)net->embedding->type)->dequantise(out, raw, net->n_embd);
-    if (net->embedding_scale != 1.0f)
-        for (int32_t i = 0; i < net->n_embd; i++) out[i] *= net->embedding_scale;
+    pn_type_get((uint32_t)table->type)->dequantise(out, raw, table->ne[0]);
+    for (int64_t i = 0; scale != 1.0f && i < table->ne[0]; i++) out[i] *= scale;
     return PINCH_OK;
+}
+
+pinch_status pn_network_embed(const pn_network *net, pinch_token token, void *raw, pn_run *run, int32_t row, pinch_error *err)
+{
+    const pinch_status st = read_row(net, net->embedding, net->embedding_scale, token, raw, pn_run_stream(run, row), err);
+    if (st || !net->layer_embedding) return st;
+    return read_row(net, net->layer_embedding, net->layer_scale, token, raw, pn_run_input(run, net->layer_buffer, row), err);
 }

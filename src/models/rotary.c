@@ -65,8 +65,8 @@ int pn_describe_rope(pn_builder *b, pn_rope_want want)
 {
     if (b->status) return PN_NONE;
     pn_plan *plan = &b->net->plan;
-    const int32_t d_k = b->d.layers[0].d_k;
-    const int32_t n_rot = (int32_t)pn_meta_int(b, "rope.dimension_count", d_k, 2, d_k);
+    const int32_t d_k = want.d_k ? want.d_k : b->d.layers[0].d_k;
+    const int32_t n_rot = want.n_rot ? want.n_rot : (int32_t)pn_meta_int(b, "rope.dimension_count", d_k, 2, d_k);
     const int32_t n_ctx_orig = (int32_t)pn_meta_int(b, "rope.scaling.original_context_length", b->d.n_ctx_train, 1, INT32_MAX);
     const double base = want.base > 0 ? want.base : (double)pn_meta_float(b, "rope.freq_base", 10000.0);
     double factor = (double)pn_meta_float(b, "rope.scaling.factor", 0.0);
