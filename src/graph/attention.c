@@ -198,7 +198,8 @@ static bool attention(pn_run *run, pn_lane *lane, const pn_step *step) { return 
 
 static pn_uses attention_uses(const pn_step *step)
 {
-    return (pn_uses){.reads = pn_buffer_bit(step->u.attention.buffer), .writes = pn_buffer_bit(step->u.attention.out)};
+    const pn_attention *a = &step->u.attention;
+    return (pn_uses){.reads = pn_buffer_bit(a->buffer), .writes = pn_buffer_bit(a->out), .keys_of = a->layer + 1};
 }
 
 const pn_step_kind pn_step_attention = {"attention", attention, attention_uses};

@@ -3,7 +3,7 @@
 
 static void blend_part(const pn_run *run, pn_lane *lane, const pn_blend *s, int32_t row, int64_t first)
 {
-    const pn_update from = {.from = s->x, .n_used = s->n_used, .shared = PN_NONE};
+    const pn_update from = {.from = s->x, .n_used = s->n_used, .weights = s->weights, .shared = PN_NONE};
     const float *x = pn_update_value(run, &from, row, s->width * s->parts, first, s->width, lane->work);
     float *y = pn_row(run, s->y, row) + first;
     if (s->x_norm) {
@@ -24,6 +24,10 @@ static bool blend(pn_run *run, pn_lane *lane, const pn_step *step)
     return true;
 }
 
-static pn_uses blend_uses(const pn_step *step) { return (pn_uses){.reads = pn_buffer_bit(step->u.blend.y) | pn_buffer_bit(step->u.blend.x)}; }
+static pn_uses blend_uses(const pn_step *step)
+{
+    const pn_blend *s = &step->u.blend;
+    return (pn_uses){.reads = pn_buffer_bit(s->y) | pn_buffer_bit(s->x) | (s->n_used ? pn_buffer_bit(s->weights) : 0)};
+}
 
 const pn_step_kind pn_step_blend = {"blend", blend, blend_uses};

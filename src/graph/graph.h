@@ -46,6 +46,7 @@ typedef enum pn_gate { PN_GATE_NONE, PN_GATE_SILU, PN_GATE_GELU, PN_GATE_RELU2, 
 typedef struct pn_update {
     int from;                /* buffer; PN_NONE: no update */
     int32_t n_used;          /* experts in `from`, each width floats; 0: a plain row */
+    int weights;             /* buffer of their weights, where n_used is not 0 */
     int shared;              /* buffer added to that: a shared expert's, or a second mixer's; PN_NONE */
     int shared_gate;         /* buffer whose first float's sigmoid multiplies the shared row; PN_NONE */
     const float *post_norm;  /* [width]; NULL: none */
@@ -57,6 +58,7 @@ typedef struct pn_prep {
     int source;              /* buffer; PN_NONE: use what the step before prepared */
     int64_t width;           /* floats */
     int32_t n_used;          /* `source` holds the results of that many experts: their weighted sum is the input; 0: a plain row */
+    int weights;             /* as in pn_update */
     pn_update update;        /* only for the stream */
     const float *norm;       /* [width] RMSNorm weight; NULL: none */
     int32_t groups;          /* equal parts of the row that are normed each by itself; 0: the whole row */
@@ -127,6 +129,7 @@ typedef struct pn_routing {
 /* Chooses the n_used experts with the largest scores (ties: lower index), the best first. Weights do not know the bias. */
 typedef struct pn_route {
     int buffer;              /* logits [n_experts] */
+    int weights;             /* buffer: of the chosen experts, in their order */
     int32_t n_experts, n_used;
     const float *bias;       /* [n_experts] added to scores; NULL: none */
     pn_routing how;
@@ -240,6 +243,7 @@ typedef struct pn_blend {
     int64_t width;           /* of a part */
     int32_t parts;
     int32_t n_used;          /* x holds the results of that many experts, which are summed first; 0: a plain row */
+    int weights;             /* as in pn_update */
     const float *y_norm, *x_norm; /* [width]; NULL: none */
     float eps, scale;
 } pn_blend;
@@ -317,6 +321,10 @@ pn_step *pn_plan_step(pn_plan *plan, const pn_step_kind *kind, int32_t layer);
 /* Once all steps stand: which buffers are alive after each, and places such that those of one step do not meet. */
 void pn_plan_lay_out(pn_plan *plan);
 const char *pn_step_name(const pn_step *step);
+/* The first step behind a layer, where the trunk can be cut: the steps before it leave what their last one calls alive. */
+int pn_plan_cut(const pn_plan *plan, int32_t layer);
+/* Whether steps from `cut` on read keys and values that steps before it store: those of a layer whose cache later ones share. */
+bool pn_plan_shares_keys(const pn_plan *plan, int cut, int32_t layer);
 
 /* ---- a run: everything that walking a plan needs, allocated once ------------------------------------------------------------------------ */
 
@@ -343,12 +351,14 @@ void pn_run_close(pn_run *run); /* NULL is fine */
 
 /* Row r of the residual stream, [n_embd], to be filled before a walk. */
 float *pn_run_stream(pn_run *run, int32_t row);
-/* Row r of another buffer that a plan reads and that is filled before a walk. */
-float *pn_run_input(pn_run *run, int buffer, int32_t row);
+/* Row r of another buffer: one that is to be filled before a walk, or that is alive where a plan was cut. */
+float *pn_run_row(pn_run *run, int buffer, int32_t row);
 /* Rows of logits after the head, [n_logits] each. */
 float *pn_run_logits(pn_run *run, int32_t row);
 /* Trunk: keys and values of these rows are stored, the stream holds the last layer's result. */
 void pn_run_trunk(pn_run *run, pn_pool *pool, int n_threads, const pn_place *places, int32_t n_rows);
+/* A part of the trunk, steps [begin, end): what is alive before `begin` has to lie in the rows of its buffers, what is alive after it will. */
+void pn_run_part(pn_run *run, pn_pool *pool, int n_threads, const pn_place *places, int32_t n_rows, int begin, int end);
 /* Head for the rows rows[0..n) of the last trunk, ascending, n <= n_out; the stream's rows are moved, so the head may be asked again only for later rows. */
 void pn_run_head(pn_run *run, pn_pool *pool, int n_threads, const int32_t *rows, int32_t n);
 

@@ -36,24 +36,39 @@ pn_step *pn_plan_step(pn_plan *plan, const pn_step_kind *kind, int32_t layer)
     return s;
 }
 
+int pn_plan_cut(const pn_plan *plan, int32_t layer)
+{
+    int cut = 0;
+    for (int i = 0; i < plan->head; i++)
+        if (plan->steps[i].layer == layer) cut = i + 1;
+    return cut;
+}
+
+bool pn_plan_shares_keys(const pn_plan *plan, int cut, int32_t layer)
+{
+    for (int i = cut; i < plan->head; i++)
+        if (plan->steps[i].kind->uses(&plan->steps[i]).keys_of == layer + 1) return pn_plan_cut(plan, layer) <= cut;
+    return false;
+}
+
 /* ---- layout ------------------------------------------------------------------------------------------------------------------------ */
 
 /* Floats that a buffer takes in a row: whole cache lines, so that every buffer of a batch begins with one. */
 static int64_t room(const pn_buffer *b) { return (int64_t)pn_round_up((uint64_t)b->width, 16); }
 
 /* Backwards: what a step reads is alive before it, what it writes and does not read is not. `after`: alive after the last step. Returns what is alive
- * before the trunk or the head. */
+ * before the head. */
 static pn_buffer_set flow_back(pn_plan *plan, pn_buffer_set after)
 {
-    pn_buffer_set begins = 0;
+    pn_buffer_set head = 0;
     for (int i = plan->n_steps - 1; i >= 0; i--) {
         pn_step *s = &plan->steps[i];
         const pn_uses uses = s->kind->uses(s);
         s->alive = after;
         after = (s->alive & ~uses.writes) | uses.reads;
-        if (i == 0 || i == plan->head) begins |= after;
+        if (i == plan->head) head = after;
     }
-    return begins;
+    return head;
 }
 
 /* The first place beside those of `placed` that is wide enough. */
@@ -77,7 +92,7 @@ static int widest(const pn_plan *plan, pn_buffer_set of)
     return best;
 }
 
-/* Walks begin at the trunk and, several times over, at the head: what one of them finds there, no step may have overwritten in between. */
+/* The head is walked several times over: what it finds before it, none of its steps may overwrite. What the trunk begins with is filled before each walk. */
 void pn_plan_lay_out(pn_plan *plan)
 {
     pn_buffer_set meets[PN_MAX_BUFFERS] = {0}, placed = 0;

@@ -12,9 +12,8 @@ void pn_rms_norm(const pn_ops *ops, float *y, const float *x, const float *w, fl
 }
 
 /* n channels of a row's experts, `width` apart, summed into `sum` in the order in which they were chosen. */
-static void sum_experts(const pn_run *run, const float *from, int32_t n_used, int32_t row, int64_t width, int64_t n, float *sum)
+static void sum_experts(const pn_run *run, const float *from, const float *weight, int32_t n_used, int64_t width, int64_t n, float *sum)
 {
-    const float *weight = run->chosen_weight + (int64_t)row * n_used;
     run->ops->norm_scale(sum, from, weight[0], NULL, n);
     for (int32_t i = 1; i < n_used; i++) run->ops->add_scaled(sum, from + i * width, weight[i], n);
 }
@@ -23,7 +22,7 @@ const float *pn_update_value(const pn_run *run, const pn_update *u, int32_t row,
 {
     const float *from = pn_row(run, u->from, row) + first;
     if (u->n_used == 0 && u->shared == PN_NONE) return from;
-    if (u->n_used) sum_experts(run, from, u->n_used, row, width, n, sum);
+    if (u->n_used) sum_experts(run, from, pn_row(run, u->weights, row), u->n_used, width, n, sum);
     else memcpy(sum, from, (size_t)n * sizeof *sum);
     if (u->shared == PN_NONE) return sum;
     const float *shared = pn_row(run, u->shared, row) + first;
@@ -48,12 +47,13 @@ static void update_stream(const pn_run *run, pn_lane *lane, const pn_prep *prep,
 pn_buffer_set pn_update_reads(const pn_update *u)
 {
     if (u->from == PN_NONE) return 0;
-    return pn_buffer_bit(u->from) | (u->shared == PN_NONE ? 0 : pn_buffer_bit(u->shared) | pn_buffer_bit(u->shared_gate));
+    return pn_buffer_bit(u->from) | (u->n_used ? pn_buffer_bit(u->weights) : 0) | (u->shared == PN_NONE ? 0 : pn_buffer_bit(u->shared) | pn_buffer_bit(u->shared_gate));
 }
 
-pn_buffer_set pn_prep_reads(const pn_prep *prep) 
+pn_buffer_set pn_prep_reads(const pn_prep *prep)
 {
-    return pn_buffer_bit(prep->source) | pn_update_reads(&prep->update) | (prep->gate == PN_GATE_NONE ? 0 : pn_buffer_bit(prep->beside));
+    const pn_buffer_set own = pn_buffer_bit(prep->source) | (prep->n_used ? pn_buffer_bit(prep->weights) : 0) | (prep->gate == PN_GATE_NONE ? 0 : pn_buffer_bit(prep->beside));
+    return own | pn_update_reads(&prep->update);
 }
 
 void pn_prep_row(const pn_run *run, pn_lane *lane, const pn_prep *prep, int32_t row)
@@ -66,7 +66,7 @@ void pn_prep_row(const pn_run *run, pn_lane *lane, const pn_prep *prep, int32_t 
         x = stream;
     }
     if (prep->n_used) {
-        sum_experts(run, x, prep->n_used, row, prep->width, prep->width, lane->work);
+        sum_experts(run, x, pn_row(run, prep->weights, row), prep->n_used, prep->width, prep->width, lane->work);
         x = lane->work;
     }
     if (prep->norm) {

@@ -86,7 +86,7 @@ static void choose(const pn_run *run, const pn_lane *lane, const pn_route *s, in
         if (!(score[e] > last_choice)) score[e] = last_choice; /* an expert is chosen once at most, whatever the weights hold */
     if (s->how.n_groups > 1) keep_groups(s, score, score + s->n_experts);
     int32_t *chosen = run->chosen + (int64_t)row * s->n_used;
-    float *weight = run->chosen_weight + (int64_t)row * s->n_used;
+    float *weight = pn_row(run, s->weights, row);
     for (int32_t i = 0; i < s->n_used; i++) {
         chosen[i] = take_best(score, s->n_experts);
         weight[i] = p[chosen[i]];
@@ -121,6 +121,6 @@ static bool route(pn_run *run, pn_lane *lane, const pn_step *step)
     return true;
 }
 
-static pn_uses route_uses(const pn_step *step) { return (pn_uses){.reads = pn_buffer_bit(step->u.route.buffer)}; }
+static pn_uses route_uses(const pn_step *step) { return (pn_uses){.reads = pn_buffer_bit(step->u.route.buffer), .writes = pn_buffer_bit(step->u.route.weights)}; }
 
 const pn_step_kind pn_step_route = {"route", route, route_uses};

@@ -133,7 +133,6 @@ static void carve_run(carve *c, pn_run *run, const pn_run_options *o, const need
     }
     for (int i = 0; i < plan->n_ropes; i++) run->cos_sin[i] = take(c, rows, (uint64_t)plan->ropes[i].n_pairs * 8);
     run->chosen = take(c, slots, sizeof *run->chosen);
-    run->chosen_weight = take(c, slots, sizeof *run->chosen_weight);
     run->order = take(c, slots, sizeof *run->order);
     run->expert_start = take(c, (uint64_t)n->n_experts + 1, sizeof *run->expert_start);
     run->active = take(c, (uint64_t)n->n_experts, sizeof *run->active);
@@ -197,8 +196,8 @@ void pn_run_close(pn_run *run)
     free(run);
 }
 
+float *pn_run_row(pn_run *run, int buffer, int32_t row) { return pn_row(run, buffer, row); }
 float *pn_run_stream(pn_run *run, int32_t row) { return pn_row(run, PN_STREAM, row); }
-float *pn_run_input(pn_run *run, int buffer, int32_t row) { return pn_row(run, buffer, row); }
 float *pn_run_logits(pn_run *run, int32_t row) { return run->logits + (int64_t)row * run->plan->n_logits; }
 
 /* ---- walking ---------------------------------------------------------------------------------------------------------------------- */
@@ -209,7 +208,10 @@ static void walk(void *arg, int thread, int n_threads)
     pn_lane *lane = &run->lanes[thread];
     lane->thread = thread;
     lane->n_threads = n_threads;
-    if (pn_private(run)) memcpy(lane->stream, pn_row(run, PN_STREAM, 0), (size_t)run->plan->n_embd * sizeof(float));
+    const size_t stream_bytes = (size_t)run->plan->n_embd * sizeof(float);
+    const bool later = run->begin > 0 && run->begin < run->plan->head; /* a part of the trunk that does not begin with its tables */
+    if (pn_private(run)) memcpy(lane->stream, pn_row(run, PN_STREAM, 0), stream_bytes);
+    if (later && run->plan->steps[0].kind->run(run, lane, run->plan->steps)) pn_pool_barrier(run->pool);
     double t = run->profile && thread == 0 ? pn_now() : 0;
     for (int i = run->begin; i < run->end; i++) {
         const pn_step *step = &run->plan->steps[i];
@@ -220,6 +222,8 @@ static void walk(void *arg, int thread, int n_threads)
             t = now;
         }
     }
+    const bool left = run->end < run->plan->head && run->plan->steps[run->end - 1].alive & pn_buffer_bit(PN_STREAM); /* else its memory may be another's by now */
+    if (left && pn_private(run) && thread == 0) memcpy(pn_row(run, PN_STREAM, 0), lane->stream, stream_bytes);
 }
 
 static void walk_range(pn_run *run, pn_pool *pool, int n_threads, int begin, int end)
@@ -231,11 +235,16 @@ static void walk_range(pn_run *run, pn_pool *pool, int n_threads, int begin, int
     pn_pool_run(pool, n_threads, walk, run);
 }
 
-void pn_run_trunk(pn_run *run, pn_pool *pool, int n_threads, const pn_place *places, int32_t n_rows)
+void pn_run_part(pn_run *run, pn_pool *pool, int n_threads, const pn_place *places, int32_t n_rows, int begin, int end)
 {
     run->places = places;
     run->n_rows = n_rows;
-    walk_range(run, pool, n_threads, 0, run->plan->head);
+    walk_range(run, pool, n_threads, begin, end);
+}
+
+void pn_run_trunk(pn_run *run, pn_pool *pool, int n_threads, const pn_place *places, int32_t n_rows)
+{
+    pn_run_part(run, pool, n_threads, places, n_rows, 0, run->plan->head);
 }
 
 void pn_run_head(pn_run *run, pn_pool *pool, int n_threads, const int32_t *rows, int32_t n)

@@ -45,7 +45,6 @@ struct pn_run {
     float *cos_sin[4];       /* [n_batch][2 * n_pairs] */
     float *logits;           /* [n_out][n_logits] */
     int32_t *chosen;         /* [n_batch][n_used] experts of a row, most probable first */
-    float *chosen_weight;
     int32_t *order;          /* [n_batch * n_used] row * n_used + slot, grouped by expert */
     int32_t *expert_start;   /* [n_experts + 1] */
     int32_t *active;         /* [n_experts] experts that any row chose */
@@ -62,6 +61,7 @@ struct pn_run {
 /* What a step reads, and what it writes so that nothing of before is left. A step that keeps a part of what it writes reads it as well. */
 typedef struct pn_uses {
     pn_buffer_set reads, writes;
+    int32_t keys_of; /* 1 + the layer whose keys and values it reads, where that may be another than its own; 0: none */
 } pn_uses;
 
 struct pn_step_kind {

@@ -292,11 +292,13 @@ static int emit_experts(pn_builder *b, int32_t il, const mixture *m)
     return out;
 }
 
+static int expert_weights(pn_builder *b) { return pn_emit_buffer(b, "expert weights", b->d.n_used); }
+
 /* The experts' weighted sum, back to the width of the stream. */
 static int emit_latent_up(pn_builder *b, int32_t il, const mixture *m, int experts)
 {
     const int value = pn_emit_buffer(b, "latent value", b->d.n_embd);
-    const pn_prep prep = {.source = experts, .width = m->width, .n_used = b->d.n_used, .update = {.from = PN_NONE}, .formats = pn_formats_of(&m->latent_up, 1)};
+    const pn_prep prep = {.source = experts, .width = m->width, .n_used = b->d.n_used, .weights = expert_weights(b), .update = {.from = PN_NONE}, .formats = pn_formats_of(&m->latent_up, 1)};
     pn_emit_output(pn_emit_matmul(b, il, prep), m->latent_up, NULL, false, value, 0);
     return value;
 }
@@ -304,7 +306,7 @@ static int emit_latent_up(pn_builder *b, int32_t il, const mixture *m, int exper
 static void emit_route(pn_builder *b, int32_t il, int logits, const float *bias)
 {
     pn_step *s = pn_emit(b, &pn_step_route, il);
-    if (s) s->u.route = (pn_route){.buffer = logits, .n_experts = b->d.n_experts, .n_used = b->d.n_used, .bias = bias, .how = b->d.routing};
+    if (s) s->u.route = (pn_route){.buffer = logits, .weights = expert_weights(b), .n_experts = b->d.n_experts, .n_used = b->d.n_used, .bias = bias, .how = b->d.routing};
 }
 
 int pn_emit_experts_beside(pn_builder *b, int32_t il, const pn_weight *router, const float *router_norm, const float *norm)
@@ -334,7 +336,7 @@ static void emit_mixture(pn_builder *b, int32_t il, const float *norm)
     if (m.shared_gate) emit_gated(b, il, m.shared_gate, m.shared_up, NULL, NULL, same);
     const int experts = emit_experts(b, il, &m);
     if (m.shared_down) pn_emit_output(pn_emit_matmul(b, il, hidden_prep(b, m.shared_down, NULL)), m.shared_down, NULL, false, value, 0);
-    b->pending = (pn_update){.from = experts, .n_used = d->n_used, .shared = m.shared_down ? value : PN_NONE, .shared_gate = share, .scale = d->residual_scale};
+    b->pending = (pn_update){.from = experts, .n_used = d->n_used, .weights = expert_weights(b), .shared = m.shared_down ? value : PN_NONE, .shared_gate = share, .scale = d->residual_scale};
     if (m.latent_up) {
         b->pending.from = emit_latent_up(b, il, &m, experts);
         b->pending.n_used = 0;

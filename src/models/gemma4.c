@@ -49,7 +49,7 @@ static void emit_experts(pn_builder *b, int32_t il)
                              pn_bind_vector(b, il, "post_ffw_norm_2.weight", d->n_embd, true)};
     const int experts = pn_emit_experts_beside(b, il, router, router_norm(b, il), norms[0]);
     pn_step *s = pn_emit(b, &pn_step_blend, il);
-    if (s) s->u.blend = (pn_blend){.y = b->pending.from, .x = experts, .width = d->n_embd, .parts = 1, .n_used = d->n_used, .y_norm = norms[1], .x_norm = norms[2], .eps = d->eps, .scale = 1.0f};
+    if (s) s->u.blend = (pn_blend){.y = b->pending.from, .x = experts, .width = d->n_embd, .parts = 1, .n_used = d->n_used, .weights = pn_emit_buffer(b, "expert weights", d->n_used), .y_norm = norms[1], .x_norm = norms[2], .eps = d->eps, .scale = 1.0f};
 }
 
 static void emit_layer_input(pn_builder *b, int32_t il)

@@ -84,5 +84,5 @@ pinch_status pn_network_embed(const pn_network *net, pinch_token token, void *ra
 {
     const pinch_status st = read_row(net, net->embedding, net->embedding_scale, token, raw, pn_run_stream(run, row), err);
     if (st || !net->layer_embedding) return st;
-    return read_row(net, net->layer_embedding, net->layer_scale, token, raw, pn_run_input(run, net->layer_buffer, row), err);
+    return read_row(net, net->layer_embedding, net->layer_scale, token, raw, pn_run_row(run, net->layer_buffer, row), err);
 }
