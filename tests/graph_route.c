@@ -77,17 +77,21 @@ static bool bench_open(bench *b, const pn_route *route)
 {
     *b = (bench){0};
     pn_plan_buffer(&b->plan, "stream", 8);
-    const int logits = pn_plan_buffer(&b->plan, "router", route->n_experts);
+    const int logits = pn_plan_buffer(&b->plan, "router", route->n_experts), weights = pn_plan_buffer(&b->plan, "expert weights", route->n_used);
     b->plan.logits = pn_plan_buffer(&b->plan, "logits", 1);
     b->plan.n_embd = 8;
     b->plan.n_logits = 1;
     pn_step *s = pn_plan_step(&b->plan, &pn_step_route, 0);
     if (s) s->u.route = *route;
-    if (s) s->u.route.buffer = logits;
+    if (s) {
+        s->u.route.buffer = logits;
+        s->u.route.weights = weights;
+    }
     b->plan.head = b->plan.n_steps;
     pn_plan_lay_out(&b->plan);
     b->plan.buffers[logits].offset = 16; /* beside the stream, which threads copy when a walk of one row begins */
-    b->plan.row_floats = 16 + (int64_t)pn_round_up((uint64_t)route->n_experts, 16);
+    b->plan.buffers[weights].offset = 16 + (int64_t)pn_round_up((uint64_t)route->n_experts, 16);
+    b->plan.row_floats = b->plan.buffers[weights].offset + (int64_t)pn_round_up((uint64_t)route->n_used, 16);
     for (int i = 0; i < N_ROWS; i++) b->places[i] = (pn_place){.position = i};
     const pn_run_options o = {.plan = &b->plan, .ops = pn_ops_best(pn_cpu_features()), .n_batch = N_ROWS, .n_out = 1, .n_ctx = 64, .n_threads = 3};
     pinch_error err = {0};
@@ -122,8 +126,9 @@ static bool as_told(const pn_run *run, const pn_route *s, int row, const float *
     plain_route(s, logits, chosen, weight);
     for (int i = 0; i < s->n_used; i++) {
         const int at = row * s->n_used + i;
-        if (run->chosen[at] != chosen[i] || fabs((double)run->chosen_weight[at] - weight[i]) > 2e-6 * fmax(1, fabs(weight[i]))) {
-            printf("row %d slot %d: expert %d weight %.9g, plainly %d %.9g\n", row, i, (int)run->chosen[at], (double)run->chosen_weight[at], chosen[i], weight[i]);
+        const double own = (double)pn_row(run, run->plan->steps[0].u.route.weights, row)[i];
+        if (run->chosen[at] != chosen[i] || fabs(own - weight[i]) > 2e-6 * fmax(1, fabs(weight[i]))) {
+            printf("row %d slot %d: expert %d weight %.9g, plainly %d %.9g\n", row, i, (int)run->chosen[at], own, chosen[i], weight[i]);
             return false;
         }
     }
