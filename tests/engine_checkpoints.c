@@ -119,7 +119,7 @@ int main(void)
     static const struct {
         const char *name;
         bool recurrent;
-    } shared[] = {{"gemma2-f32", false}, {"lfm2-swa-f32", true}, {"granitehybrid-moe", true}, {"falcon-h1-f32", true}, {"nemotron-h-moe-f32", true}};
+    } shared[] = {{"gemma2-f32", false}, {"gemma4-f32", false}, {"gpt-oss-f32", false}, {"lfm2-swa-f32", true}, {"granitehybrid-moe", true}, {"falcon-h1-f32", true}, {"nemotron-h-moe-f32", true}};
     try_model("gemma3-q8", "tests/golden/gemma3-q8/model.gguf", false);
     const char *folder = pn_shared();
     if (!folder) pn_skip("architectures of ../shared", "../shared is missing");

@@ -164,7 +164,7 @@ static void try_model(const char *name, const char *path, pinch_model *other)
 
 int main(void)
 {
-    static const char *const shared[] = {"gemma2-f32", "llama-headdim", "lfm2-swa-f32"};
+    static const char *const shared[] = {"gemma2-f32", "gemma4-f32", "gpt-oss-f32", "llama-headdim", "lfm2-swa-f32"};
     pinch_model *other = open_model("tests/golden/llama-f32/model.gguf");
     try_model("gemma3-q8", "tests/golden/gemma3-q8/model.gguf", other);
     try_model("qwen3-q4km", "tests/golden/qwen3-q4km/model.gguf", other);

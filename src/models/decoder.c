@@ -116,7 +116,8 @@ static void emit_rope_kv(pn_builder *b, int32_t il, int buffer)
     }
     pn_step *s = pn_emit(b, &pn_step_rope_kv, il);
     if (!s) return;
-    s->u.rope_kv = (pn_rope_kv){.buffer = buffer, .layer = il, .n_head = l->n_head, .n_head_kv = own ? l->n_head_kv : 0, .d_k = l->d_k, .d_v = l->d_v, .q_norm = norms[0], .k_norm = norms[1],
+    s->u.rope_kv = (pn_rope_kv){.buffer = buffer, .layer = il, .n_head = l->n_head, .n_head_kv = own ? l->n_head_kv : 0, .d_k = l->d_k, .d_v = l->d_v,
+                                .q_norm = norms[0], .k_norm = norms[1],
                                 .norm_whole = d->qk_norm == PN_QK_WHOLE, .eps = d->eps, .rope = l->rope, .q_scale = d->q_scale, .temperature = d->temperature,
                                 .temperature_length = d->temperature_length, .v_normed = l->v_normed, .v_of_k = v_of_k};
     if (own) b->net->plan.shapes[il] = (pn_layer_shape){.n_head = l->n_head_kv, .d_k = l->d_k, .d_v = l->d_v, .window = l->window};
@@ -155,7 +156,8 @@ void pn_emit_attention_out(pn_builder *b, int32_t il, int value)
     const float *sinks = b->d.sinks ? pn_bind_vector(b, il, "attn_sinks.weight", l->n_head, true) : NULL;
     pn_step *s = pn_emit(b, &pn_step_attention, il);
     if (!s) return;
-    s->u.attention = (pn_attention){.buffer = qkv, .out = heads, .layer = l->kv_layer, .n_head = l->n_head, .n_head_kv = l->n_head_kv, .d_k = l->d_k, .d_v = l->d_v, .softcap = b->d.attn_softcap,
+    s->u.attention = (pn_attention){.buffer = qkv, .out = heads, .layer = l->kv_layer, .n_head = l->n_head, .n_head_kv = l->n_head_kv, .d_k = l->d_k, .d_v = l->d_v,
+                                    .softcap = b->d.attn_softcap,
                                     .gate_column = gates_width(l) ? qkv_width(l) : PN_NONE, .gated_channels = l->gated_channels, .sinks = sinks, .emit = prep};
     pn_emit_output(pn_emit_matmul(b, il, prep), w, bias, false, value, 0);
 }

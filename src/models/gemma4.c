@@ -21,7 +21,8 @@ static void emit_layer_inputs(pn_builder *b)
     pn_emit_output(s, w, NULL, false, projected, 0);
     if (s) s->u.matmul.scale = 1.0f / sqrtf((float)d->n_embd);
     s = pn_emit(b, &pn_step_blend, -1);
-    if (s) s->u.blend = (pn_blend){.y = net->layer_buffer, .x = projected, .width = d->n_layer_input, .parts = d->n_layers, .x_norm = norm, .eps = d->eps, .scale = 1.0f / sqrtf(2.0f)};
+    if (s) s->u.blend = (pn_blend){.y = net->layer_buffer, .x = projected, .width = d->n_layer_input, .parts = d->n_layers, .x_norm = norm, .eps = d->eps,
+                              .scale = 1.0f / sqrtf(2.0f)};
 }
 
 static void mixer(pn_builder *b, int32_t il)
@@ -44,12 +45,15 @@ static const float *router_norm(pn_builder *b, int32_t il)
 static void emit_experts(pn_builder *b, int32_t il)
 {
     const pn_decoder *d = &b->d;
-    const pn_weight *router = pn_bind_matrices(b, il, "ffn_gate_inp.weight", (pn_matrices){.k = d->n_embd, .total = d->n_experts, .rows = d->n_experts, .n = 1, .joined = true}); /* its .scale is no weight's */
-    const float *norms[3] = {pn_bind_vector(b, il, "pre_ffw_norm_2.weight", d->n_embd, true), pn_bind_vector(b, il, "post_ffw_norm_1.weight", d->n_embd, true),
-                             pn_bind_vector(b, il, "post_ffw_norm_2.weight", d->n_embd, true)};
-    const int experts = pn_emit_experts_beside(b, il, router, router_norm(b, il), norms[0]);
+    const pn_matrices shape = {.k = d->n_embd, .total = d->n_experts, .rows = d->n_experts, .n = 1, .joined = true}; /* joined: the .scale beside it is no weight's */
+    const pn_weight *router = pn_bind_matrices(b, il, "ffn_gate_inp.weight", shape);
+    const float *norm = pn_bind_vector(b, il, "pre_ffw_norm_2.weight", d->n_embd, true);
+    const float *dense_norm = pn_bind_vector(b, il, "post_ffw_norm_1.weight", d->n_embd, true);
+    const float *experts_norm = pn_bind_vector(b, il, "post_ffw_norm_2.weight", d->n_embd, true);
+    const int experts = pn_emit_experts_beside(b, il, router, router_norm(b, il), norm);
     pn_step *s = pn_emit(b, &pn_step_blend, il);
-    if (s) s->u.blend = (pn_blend){.y = b->pending.from, .x = experts, .width = d->n_embd, .parts = 1, .n_used = d->n_used, .weights = pn_emit_buffer(b, "expert weights", d->n_used), .y_norm = norms[1], .x_norm = norms[2], .eps = d->eps, .scale = 1.0f};
+    if (s) s->u.blend = (pn_blend){.y = b->pending.from, .x = experts, .width = d->n_embd, .parts = 1, .n_used = d->n_used,
+                              .weights = pn_emit_buffer(b, "expert weights", d->n_used), .y_norm = dense_norm, .x_norm = experts_norm, .eps = d->eps, .scale = 1.0f};
 }
 
 static void emit_layer_input(pn_builder *b, int32_t il)
@@ -58,7 +62,8 @@ static void emit_layer_input(pn_builder *b, int32_t il)
     const pn_weight *gate = pn_bind(b, il, "inp_gate.weight", E, n, true), *proj = pn_bind(b, il, "proj.weight", n, E, true);
     const int gates = pn_emit_buffer(b, "layer gate", n);
     pn_emit_output(pn_emit_matmul(b, il, pn_emit_prep(b, NULL, pn_formats_of(&gate, 1))), gate, NULL, false, gates, 0);
-    const pn_prep prep = {.source = gates, .width = n, .update = {.from = PN_NONE}, .gate = PN_GATE_GELU, .beside = b->net->layer_buffer, .beside_column = il * n, .formats = pn_formats_of(&proj, 1)};
+    const pn_prep prep = {.source = gates, .width = n, .update = {.from = PN_NONE}, .gate = PN_GATE_GELU, .beside = b->net->layer_buffer, .beside_column = il * n,
+                          .formats = pn_formats_of(&proj, 1)};
     pn_emit_to_stream(b, il, proj, NULL, false, prep, "post_norm.weight");
 }
 
@@ -79,14 +84,15 @@ static void share_kv(pn_builder *b)
         const bool slides = layers[il].window > 0;
         const int32_t from = first - (slides ? 2 : 1);
         if (from < 0 || (layers[from].window > 0) != slides) {
-            pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.attention.shared_kv_layers' is %d, and layer %d has no layer of its kind whose keys and values it could share", b->arch, (int)n, (int)il);
+            pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.attention.shared_kv_layers' is %d, and no layer of its kind has keys and values for layer %d", b->arch, (int)n,
+                          (int)il);
             return;
         }
         layers[il].kv_layer = from;
         layers[il].n_head_kv = layers[from].n_head_kv;
         if (layers[il].n_head_kv == 0 || layers[il].n_head % layers[il].n_head_kv)
-            pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.attention.head_count' is %d in layer %d, no multiple of the %d key-value heads that it shares", b->arch, (int)layers[il].n_head, (int)il,
-                          (int)layers[il].n_head_kv);
+            pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.attention.head_count' is %d in layer %d, no multiple of the %d key-value heads that it shares", b->arch,
+                          (int)layers[il].n_head, (int)il, (int)layers[il].n_head_kv);
     }
 }
 
@@ -94,12 +100,15 @@ static void describe_layers(pn_builder *b)
 {
     pn_decoder *d = &b->d;
     const int32_t whole = b->status ? 1 : d->layers[0].d_k, n_rot = (int32_t)pn_meta_int(b, "rope.dimension_count", whole, 2, whole);
-    const int32_t d_k = (int32_t)pn_meta_int(b, "attention.key_length_swa", PN_REQUIRED, 1, PN_MAX_HEAD), d_v = (int32_t)pn_meta_int(b, "attention.value_length_swa", PN_REQUIRED, 1, PN_MAX_HEAD);
+    const int32_t d_k = (int32_t)pn_meta_int(b, "attention.key_length_swa", PN_REQUIRED, 1, PN_MAX_HEAD);
+    const int32_t d_v = (int32_t)pn_meta_int(b, "attention.value_length_swa", PN_REQUIRED, 1, PN_MAX_HEAD);
     const int32_t n_rot_slid = (int32_t)pn_meta_int(b, "rope.dimension_count_swa", n_rot, 2, d_k);
-    if (!pn_meta_is_array(b, "attention.sliding_window_pattern")) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata lacks the list '%s.attention.sliding_window_pattern'", b->arch);
+    if (!pn_meta_is_array(b, "attention.sliding_window_pattern"))
+        pn_build_fail(b, PINCH_ERR_FORMAT, "metadata lacks the list '%s.attention.sliding_window_pattern'", b->arch);
     pn_describe_windows(b, (int32_t)pn_meta_int(b, "attention.sliding_window", PN_REQUIRED, 1, INT32_MAX), 0);
+    const double base_slid = (double)pn_meta_float(b, "rope.freq_base_swa", 10000.0);
     const int ropes[2] = {pn_describe_rope(b, (pn_rope_want){.neox = true, .scaled = true, .factors = true, .d_k = whole, .n_rot = n_rot}),
-                          pn_describe_rope(b, (pn_rope_want){.neox = true, .scaled = true, .base = (double)pn_meta_float(b, "rope.freq_base_swa", 10000.0), .d_k = d_k, .n_rot = n_rot_slid})};
+                          pn_describe_rope(b, (pn_rope_want){.neox = true, .scaled = true, .base = base_slid, .d_k = d_k, .n_rot = n_rot_slid})};
     for (int32_t il = 0; il < d->n_layers && !b->status; il++) {
         pn_layer *l = &d->layers[il];
         l->mixer = mixer;
@@ -123,7 +132,7 @@ void pn_gemma4_describe(pn_builder *b)
     d->post_ffn_norm = "post_ffw_norm.weight";
     d->final_softcap = pn_meta_float(b, "final_logit_softcapping", 30.0);
     d->n_dense = d->n_layers; /* experts stand beside the dense block */
-    d->n_ff_expert = (int32_t)pn_meta_int(b, "expert_feed_forward_length", 0, d->n_experts ? 1 : 0, PN_MAX_FF);
+    d->n_ff_expert = (int32_t)pn_meta_int(b, "expert_feed_forward_length", d->n_experts ? PN_REQUIRED : 0, d->n_experts ? 1 : 0, PN_MAX_FF);
     d->n_layer_input = (int32_t)pn_meta_int(b, "embedding_length_per_layer_input", PN_REQUIRED, 0, 1 << 20);
     describe_layers(b);
     if (!b->status) share_kv(b);
