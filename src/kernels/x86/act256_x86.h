@@ -39,7 +39,7 @@ PN_INLINE void tile(int n, const uint8_t *group, int64_t k, const columns *cols,
         hide(starts);
 #endif
         PN_UNROLL for (int c = 0; c < n; c++) total[c] = v_zero();
-        PN_NO_UNROLL for (int four = 0; four < N_SUB / 4; four++)
+        PN_NO_UNROLL for (int four = 0, n_fours = opaque(N_SUB / 4); four < n_fours; four++)
         {
             PN_UNROLL for (int i = 0; i < 4; i++)
             {
@@ -63,7 +63,7 @@ static const uint8_t *make_panel(uint8_t *scratch, const uint8_t *group, int64_t
     uint8_t *panel = scratch;
     for (int64_t b = 0; b < k / 256; b++) {
         const uint8_t *head = group + head_at(b), *body = group + body_at(b);
-        PN_NO_UNROLL for (int four = 0; four < N_SUB / 4; four++)
+        PN_NO_UNROLL for (int four = 0, n_fours = opaque(N_SUB / 4); four < n_fours; four++)
         {
             PN_UNROLL for (int i = 0; i < 4; i++, panel += SUB_BYTES)
             {

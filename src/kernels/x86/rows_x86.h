@@ -33,6 +33,13 @@ typedef float __attribute__((may_alias)) pn_f32_alias;
 /* Makes the compiler leave what it stored at p in memory and load it again. */
 PN_INLINE void hide(void *p) { __asm__("" : : "r"(p) : "memory"); }
 
+/* n, of which the compiler knows nothing: gcc peels a loop of two completely, whatever its pragma says. */
+PN_INLINE int opaque(int n)
+{
+    __asm__("" : "+r"(n));
+    return n;
+}
+
 /* Makes the compiler keep this very sum: gcc otherwise reorders long integer sums into trees, whose leaves do not fit the registers. */
 #define KEEP(v) __asm__("" : "+x"(v))
 
