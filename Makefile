@@ -32,7 +32,7 @@ OPT_arm64    := -Os
 EXTRA_static := -fno-pic -fno-asynchronous-unwind-tables
 EXTRA_arm64  := $(EXTRA_static)
 EXTRA_i686   := -msse2 -mfpmath=sse
-LINK_static  := -static -s -Wl,-z,noseparate-code
+LINK_static  := -static -s -Wl,-z,noseparate-code,-T,tools/static.ld
 LINK_i686    := -static
 LINK_arm64   := $(LINK_static)
 
@@ -67,7 +67,7 @@ $(B)/%_avx2.o:    ISA := -mavx2 -mfma -mf16c
 $(B)/%_avx512.o:  ISA := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mfma -mf16c -mavx2
 $(B)/%_dotprod.o: ISA := -march=armv8.2-a+dotprod
 
-$(B)/src/kernels/%.o: OPT := -O3
+$(B)/src/kernels/scalar/%.o $(B)/src/kernels/x86/%.o $(B)/src/kernels/neon/%.o: OPT := -O3
 
 all: $(B)/pinch $(B)/libpinch.a $(B)/libpinch.so ## the program and the library
 
