@@ -215,8 +215,8 @@ static void pv_q8_0(float *const *o, const float *p, int64_t ld, const void *v, 
 
 /* ---- a tile of K as rows ---- */
 
-/* t: 16 channels of 16 positions each, to channels 0..15 of 16 rows. */
-PN_INLINE void turn(float *y, int64_t ld, const float *t)
+/* t: 16 channels of 16 positions each, to channels 0..15 of 16 rows. Long code: once for all types. */
+static __attribute__((noinline)) void turn(float *y, int64_t ld, const float *t)
 {
     PN_UNROLL for (int p = 0; p < 16; p += 4)
     {
