@@ -31,6 +31,30 @@ def ranges(values):
     return out
 
 
+def pages(values):
+    """{runs of equal values in 256 characters, as (first, value)...: number} and the number of each page."""
+    found, index = {}, []
+    for at in range(0, LIMIT, 256):
+        index.append(found.setdefault(tuple(ranges(values[at:at + 256])), len(found)))
+    assert len(found) <= 256
+    return found, index
+
+
+def page_tables(values):
+    found, index = pages(values)
+    groups, group_index = {}, []
+    for at in range(0, len(index), 16):
+        group_index.append(groups.setdefault(tuple(index[at:at + 16]), len(groups)))
+    print("/* c >> 12 names a group of 16 pages; runs of page p: flag_starts[p] .. flag_starts[p + 1]; a run: first character, of the page's 256, << 8 | index in flag_sets */")
+    show("flag_groups", "uint8_t", [str(g) for g in group_index], 40)
+    show("flag_pages", "uint8_t", [str(p) for group in groups for p in group], 40)
+    starts = [0]
+    for page in found:
+        starts.append(starts[-1] + len(page))
+    show("flag_starts", "uint16_t", [str(s) for s in starts], 20)
+    show("flag_runs", "uint16_t", [hex(start << 8 | v) for page in found for start, v in page])
+
+
 def simple_runs(mapping):
     """{code: code} as [(first, last, stride, delta)]: equal differences, every character or every second."""
     runs = []
@@ -80,8 +104,7 @@ def main():
     print("/* Made by tools/casemap.py from Python's data of Unicode 14.0; do not edit. A template: casemap.c alone includes it, after its types. */")
     show("flag_sets", "uint16_t", [hex(k) for k in kinds])
     show("ascii_flags", "uint16_t", [hex(v) for v in values[:128]])
-    print("/* first character of a range << 8 | index in flag_sets */")
-    show("flag_ranges", "uint32_t", [hex(start << 8 | kinds.index(v)) for start, v in ranges(values)])
+    page_tables([kinds.index(v) for v in values])
     case_tables("upper", str.upper)
     case_tables("lower", str.lower)
     case_tables("title", lambda c: c.title(), str.upper)

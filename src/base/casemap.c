@@ -14,15 +14,16 @@ typedef struct case_special {
 
 unsigned pn_char_classes(uint32_t c)
 {
-    size_t low = 0, high = PN_COUNT(flag_ranges);
     if (c < 128) return ascii_flags[c];
     if (c > 0x10ffff) return 0;
+    const size_t page = flag_pages[flag_groups[c >> 12] * 16u + (c >> 8 & 15)];
+    size_t low = flag_starts[page], high = flag_starts[page + 1];
     while (high - low > 1) {
         size_t middle = (low + high) / 2;
-        if (flag_ranges[middle] >> 8 <= c) low = middle;
+        if ((uint32_t)flag_runs[middle] >> 8 <= (c & 0xff)) low = middle;
         else high = middle;
     }
-    return flag_sets[flag_ranges[low] & 0xff];
+    return flag_sets[flag_runs[low] & 0xff];
 }
 
 typedef struct case_table {

@@ -1,6 +1,6 @@
 /* base/unicode.c - look-ups in the generated tables.
  *
- * Kinds: block_index[c / BLOCK_SIZE] names a block of nibbles, the even code point in the low one; past the index every block is TAIL_BLOCK.
+ * Kinds: a page of block_index, which page_index names, names blocks of nibbles, the even code point in the low one; equal pages and blocks are one.
  * Lower case: run {first, count, stride, delta} maps first, first + stride, ... (count of them) to themselves + delta; runs ascend and do not overlap. */
 #include "base/unicode.h"
 
@@ -9,8 +9,8 @@
 pn_kind pn_unicode_kind(uint32_t c)
 {
     if (c > 0x10ffff) return PN_KIND_NONE;
-    const uint32_t at = c / BLOCK_SIZE;
-    const uint32_t block = at < N_INDEX ? block_index[at] : TAIL_BLOCK;
+    const uint32_t page = page_index[c / PAGE_SIZE];
+    const uint32_t block = block_index[page * (PAGE_SIZE / BLOCK_SIZE) + c % PAGE_SIZE / BLOCK_SIZE];
     const uint8_t pair = block_data[block * (BLOCK_SIZE / 2) + c % BLOCK_SIZE / 2];
     return (pn_kind)(c & 1 ? pair >> 4 : pair & 15);
 }

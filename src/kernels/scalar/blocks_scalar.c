@@ -57,8 +57,8 @@ static float add_four(float acc, const pn_codes *c, const void *x) { return add_
 
 /* ---- activations in blocks of 256 ---- */
 
-/* Sum of scale_j * (sum of w * q over 16): at most 31*62*127*256 < 2^26. */
-static int32_t scaled_dot(const pn_codes *c, const pn_act256 *a)
+/* Sum of scale_j * (sum of w * q over 16): at most 31*62*127*256 < 2^26. Unrolled it is 7 KB: once for both callers. */
+static __attribute__((noinline)) int32_t scaled_dot(const pn_codes *c, const pn_act256 *a)
 {
     int32_t sum = 0;
     for (int j = 0; j < 16; j++) sum += c->scale[j] * dot(c->w + 16 * j, a->q + 16 * j, 16);
