@@ -56,14 +56,14 @@ def page_tables(values):
 
 
 def simple_runs(mapping):
-    """{code: code} as [(first, last, stride, delta)]: equal differences, every character or every second."""
+    """{code: code} as [(first, last, stride, delta)]: equal differences, every character or every second, at most 512 apart."""
     runs = []
     for c in sorted(mapping):
         delta = mapping[c] - c
         if runs:
             first, last, stride, d = runs[-1]
             step = c - last
-            if d == delta and step in (1, 2) and (stride == step or first == last):
+            if d == delta and step in (1, 2) and (stride == step or first == last) and c - first < 512:
                 runs[-1] = (first, c, step, d)
                 continue
         runs.append((c, c, 1, delta))
@@ -91,7 +91,8 @@ def case_tables(name, convert, base=None):
             simple[code] = ord(to)
         else:
             special[code] = to
-    show(f"{name}_runs", "case_run", [f"{{{a:#x}, {b:#x}, {s}, {d}}}" for a, b, s, d in simple_runs(simple)], 6)
+            assert max(code, *map(ord, to)) <= 0xFFFF
+    show(f"{name}_runs", "case_run", [f"{{{a:#x}, {b - a}, {s}, {d}}}" for a, b, s, d in simple_runs(simple)], 6)
     rows = [f"{{{code:#x}, {{{', '.join(hex(ord(x)) for x in to)}}}}}" for code, to in sorted(special.items())]
     show(f"{name}_special", "case_special", rows or ["{0, {0}}"], 5)
 

@@ -1,13 +1,12 @@
 /* base/casemap.c - lookups in the generated tables by binary search. */
 #include "base/casemap.h"
 
-typedef struct case_run { /* characters first, first + stride, ... last map to themselves + delta */
-    uint32_t first, last;
-    uint8_t stride;
+typedef struct case_run { /* characters first, first + stride, ... first + length map to themselves + delta */
+    uint32_t first : 21, length : 9, stride : 2;
     int32_t delta;
 } case_run;
 typedef struct case_special {
-    uint32_t c, to[3]; /* 0 ends */
+    uint16_t c, to[3]; /* 0 ends */
 } case_special;
 
 #include "base/casemap_tables.h"
@@ -42,17 +41,19 @@ static size_t look_up(const case_table *t, uint32_t c, uint32_t out[3])
         else high = middle;
     }
     if (low < t->n_special && t->special[low].c == c && t->special[low].to[0]) {
-        memcpy(out, t->special[low].to, sizeof t->special[low].to);
+        for (int i = 0; i < 3; i++) out[i] = t->special[low].to[i];
         return out[2] ? 3 : 2;
     }
     low = 0;
     high = t->n_runs;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (t->runs[middle].last < c) low = middle + 1;
+        if ((uint32_t)t->runs[middle].first + t->runs[middle].length < c) low = middle + 1;
         else high = middle;
     }
-    if (low == t->n_runs || t->runs[low].first > c || (c - t->runs[low].first) % t->runs[low].stride) return 0;
+    if (low == t->n_runs) return 0;
+    const uint32_t first = t->runs[low].first, stride = t->runs[low].stride;
+    if (first > c || (c - first) % stride) return 0;
     out[0] = (uint32_t)((int32_t)c + t->runs[low].delta);
     return 1;
 }
