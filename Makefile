@@ -32,7 +32,7 @@ OPT_arm64    := -Os
 EXTRA_static := -fno-pic -fno-asynchronous-unwind-tables
 EXTRA_arm64  := $(EXTRA_static)
 EXTRA_i686   := -msse2 -mfpmath=sse
-LINK_static  := -static -s -Wl,-z,noseparate-code,-T,tools/static.ld
+LINK_static  := -static -s -Wl,-z,noseparate-code,--sort-section=alignment,-T,tools/static.ld
 LINK_i686    := -static
 LINK_arm64   := $(LINK_static)
 
