@@ -105,7 +105,7 @@ static void dropped_pages(void)
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), bytes = PAGES * page;
     uint8_t *p = pn_pages_alloc(bytes);
     if (!CHECK("pages", p != NULL, "%d", 0)) return;
-    memset(p, 7, bytes);
+    memset(p, 7, (size_t)bytes);
     const uint64_t before = pn_memory_resident(), dropped = pn_pages_drop(p + AT, bytes - 2 * AT), after = pn_memory_resident();
     CHECK("whole pages are given back", dropped == bytes - 2 * page && (before == 0 || after + dropped <= before + 4 * page), "%" PRIu64 " dropped, %" PRIu64 " resident before, %" PRIu64 " after",
           dropped, before, after);

@@ -7,7 +7,12 @@
 
 #include <string.h>
 
-enum { CTX = 256, BATCH = 8, PREFIXES = 4, REQUESTS = 1000, WARM = 200, COMPARED = 20, MOST = 160 };
+#if defined(__x86_64__)
+enum { REQUESTS = 1000 };
+#else
+enum { REQUESTS = 15 }; /* emulated, or multiply-adds in software: hundreds of times slower */
+#endif
+enum { CTX = 256, BATCH = 8, PREFIXES = 4, WARM = REQUESTS / 5, COMPARED = REQUESTS / 50 + 1, MOST = 160 };
 
 typedef struct text {
     pinch_token tokens[MOST];
@@ -70,12 +75,12 @@ static size_t mixed_requests(const char *name, pinch_model *m, int32_t n_checkpo
         text t = i % 3 ? last : prefixes[pn_random(&seed) % PREFIXES]; /* another conversation, */
         if (i % 3 == 2) t.n -= 3;                                      /* another answer to the last prompt, or one that goes on */
         if (t.n > MOST / 2 + 30) t = prefixes[i % PREFIXES];
-        extend(&t, 3 + pn_random(&seed) % 20, n_vocab, &seed);
+        extend(&t, 3 + (size_t)(pn_random(&seed) % 20), n_vocab, &seed);
         request(s, fresh, &t, i % COMPARED == 0, n_vocab, &sum);
         last = t;
     }
     CHECK("every request is served", sum.failed == 0, "%s: %d failed", name, sum.failed);
-    CHECK("a reused prefix gives a fresh session's logits", sum.wrong == 0, "%s, %d checkpoints: %d of %d differ", name, (int)n_checkpoints, sum.wrong, REQUESTS / COMPARED);
+    CHECK("a reused prefix gives a fresh session's logits", sum.wrong == 0, "%s, %d checkpoints: %d requests differ", name, (int)n_checkpoints, sum.wrong);
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
     (void)before; /* the sanitizers keep memory of their own */
 #else
@@ -119,7 +124,7 @@ int main(void)
     static const struct {
         const char *name;
         bool recurrent;
-    } shared[] = {{"gemma2-f32", false}, {"gemma4-f32", false}, {"gpt-oss-f32", false}, {"lfm2-swa-f32", true}, {"granitehybrid-moe", true}, {"falcon-h1-f32", true}, {"nemotron-h-moe-f32", true}};
+    } shared[] = {{"gemma2-f32", false}, {"gemma4-f32", false}, {"gpt-oss-f32", false}, {"lfm2-swa-f32", true}, {"qwen35-f32", true}, {"granitehybrid-moe", true}, {"falcon-h1-f32", true}, {"nemotron-h-moe-f32", true}};
     try_model("gemma3-q8", "tests/golden/gemma3-q8/model.gguf", false);
     const char *folder = pn_shared();
     if (!folder) pn_skip("architectures of ../shared", "../shared is missing");

@@ -56,7 +56,7 @@ static bool text(const pinch_model *m, side *a, side *b, int cut, int32_t n_batc
 {
     const pn_plan *plan = &m->network.plan;
     pinch_error err = {0};
-    uint8_t *raw = malloc(pn_network_raw_bytes(&m->network));
+    uint8_t *raw = malloc((size_t)pn_network_raw_bytes(&m->network));
     bool ok = raw != NULL;
     int32_t n = 0;
     pn_state_rewind(a->state, 0, 0);
