@@ -1,12 +1,11 @@
 /* Buffers that share memory: two of one step never meet, and what no later step reads may be destroyed. Every golden model that this build runs. */
 #include "engine/engine.h"
 #include "graph/walk.h"
-#include "test.h"
+#include "golden_each.h"
 
-#include <dirent.h>
 #include <math.h>
 
-enum { N_TEXT = 24, N_BATCH = 9, MAX_PATH = 512 };
+enum { N_TEXT = 24, N_BATCH = 9 };
 
 /* ---- places ----------------------------------------------------------------------------------------------------------------------------- */
 
@@ -119,40 +118,19 @@ static void poisoned(const char *name, pinch_model *m)
 
 /* ---- models ------------------------------------------------------------------------------------------------------------------------------ */
 
-static bool one_model(const char *folder, const char *name)
+static bool one_model(const char *name, const char *path)
 {
-    char path[MAX_PATH];
     pinch_model *m = NULL;
     pinch_error err = {0};
-    snprintf(path, sizeof path, "%s/%s/model.gguf", folder, name);
-    if (*name == '.' || pinch_model_open(&m, path, NULL, &err)) return false; /* of an architecture or a tokenizer that comes later */
+    if (pinch_model_open(&m, path, NULL, &err)) return false; /* of an architecture or a tokenizer that comes later */
     places(name, &m->network.plan);
     poisoned(name, m);
     pinch_model_close(m);
     return true;
 }
 
-static int each_model(const char *folder)
-{
-    int n = 0;
-    DIR *dir = opendir(folder);
-    for (const struct dirent *e = dir ? readdir(dir) : NULL; e; e = readdir(dir)) n += one_model(folder, e->d_name);
-    if (dir) closedir(dir);
-    return n;
-}
-
 int main(void)
 {
-    char folder[MAX_PATH];
-    int n = each_model("tests/golden");
-    CHECK("the golden models of this repository run", n == 4, "%d of 4", n);
-    const char *shared = pn_shared();
-    if (!shared) {
-        pn_skip("the other golden models", "../shared is missing");
-        return pn_done();
-    }
-    snprintf(folder, sizeof folder, "%s/golden", shared);
-    n = each_model(folder);
-    CHECK("many golden models run", n >= 40, "%d", n);
+    golden_each(one_model);
     return pn_done();
 }

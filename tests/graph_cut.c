@@ -1,12 +1,11 @@
 /* A plan cut behind any layer into two parts, each with a session of its own, gives the bits of the whole: only the rows of the buffers that the plan calls
  * alive at the cut are carried over, and the caches that later layers share. Every golden model that this build runs. */
 #include "engine/engine.h"
-#include "test.h"
+#include "golden_each.h"
 
-#include <dirent.h>
 #include <math.h>
 
-enum { N_TEXT = 11, N_BATCH = 8, MAX_PATH = 512 };
+enum { N_TEXT = 11, N_BATCH = 8 };
 
 /* One side: a run over its own state and threads. */
 typedef struct side {
@@ -114,38 +113,18 @@ static void cuts(const char *name, const pinch_model *m)
     free(got);
 }
 
-static bool one_model(const char *folder, const char *name)
+static bool one_model(const char *name, const char *path)
 {
-    char path[MAX_PATH];
     pinch_model *m = NULL;
     pinch_error err = {0};
-    snprintf(path, sizeof path, "%s/%s/model.gguf", folder, name);
-    if (*name == '.' || strncmp(name, "type-", 5) == 0 || pinch_model_open(&m, path, NULL, &err)) return false; /* types make no other plan */
+    if (strncmp(name, "type-", 5) == 0 || pinch_model_open(&m, path, NULL, &err)) return false; /* types make no other plan */
     cuts(name, m);
     pinch_model_close(m);
     return true;
 }
 
-static int each_model(const char *folder)
-{
-    int n = 0;
-    DIR *dir = opendir(folder);
-    for (const struct dirent *e = dir ? readdir(dir) : NULL; e; e = readdir(dir)) n += one_model(folder, e->d_name);
-    if (dir) closedir(dir);
-    return n;
-}
-
 int main(void)
 {
-    char folder[MAX_PATH];
-    CHECK("the golden models of this repository run", each_model("tests/golden") == 4, "not all 4");
-    const char *shared = pn_shared();
-    if (!shared) {
-        pn_skip("the other golden models", "../shared is missing");
-        return pn_done();
-    }
-    snprintf(folder, sizeof folder, "%s/golden", shared);
-    const int n = each_model(folder);
-    CHECK("many golden models run", n >= 40, "%d", n);
+    golden_each(one_model);
     return pn_done();
 }

@@ -62,6 +62,8 @@ struct pinch_session {
 /* Kernel that serves a tensor type in this model, for reports; NULL: none. */
 const pn_kernel *pn_model_kernel(const pinch_model *model, pn_type type);
 pinch_status pn_model_needs_vocab(const pinch_model *model, pinch_error *err);
+/* That a session has a sequence of this number. */
+pinch_status pn_session_check(const pinch_session *s, int32_t seq, pinch_error *err);
 
 /* What pinch_tokenize, pinch_detokenize, pinch_chat_render and pinch_template_render copy into a buffer: malloc'ed, the caller's. */
 pinch_status pn_text_encode(const pinch_model *model, const char *text, size_t n, bool add_special, bool parse_special, pinch_token **ids, size_t *n_ids, pinch_error *err);

@@ -8,7 +8,7 @@
 
 /* ---- checks -------------------------------------------------------------------------------------------------------------------------- */
 
-static pinch_status check_seq(const pinch_session *s, int32_t seq, pinch_error *err)
+pinch_status pn_session_check(const pinch_session *s, int32_t seq, pinch_error *err)
 {
     if (seq >= 0 && seq < s->n_seq) return PINCH_OK;
     return pn_fail(err, PINCH_ERR_ARGUMENT, "sequence %d is not in 0..%d", (int)seq, (int)s->n_seq - 1);
@@ -172,7 +172,7 @@ pinch_status pinch_session_eval(pinch_session *s, const pinch_row *rows, size_t 
 {
     set_marks(s);
     for (size_t i = 0; i < n; i++) {
-        pinch_status st = check_seq(s, rows[i].seq, err);
+        pinch_status st = pn_session_check(s, rows[i].seq, err);
         if (!st) st = check_token(s, rows[i].token, err);
         if (st) return st;
         if (++s->texts[rows[i].seq].mark > s->n_ctx) return context_full(s, rows[i].seq, (uint64_t)s->texts[rows[i].seq].mark, err);
@@ -185,7 +185,7 @@ pinch_status pinch_session_eval(pinch_session *s, const pinch_row *rows, size_t 
 
 pinch_status pinch_session_feed(pinch_session *s, int32_t seq, const pinch_token *tokens, size_t n, pinch_error *err)
 {
-    pinch_status st = check_seq(s, seq, err);
+    pinch_status st = pn_session_check(s, seq, err);
     for (size_t i = 0; i < n && !st; i++) st = check_token(s, tokens[i], err);
     if (st) return st;
     const int32_t length = pn_state_length(s->state, seq);
@@ -198,7 +198,7 @@ pinch_status pinch_session_feed(pinch_session *s, int32_t seq, const pinch_token
 
 pinch_status pinch_session_truncate(pinch_session *s, int32_t seq, int32_t n, pinch_error *err)
 {
-    pinch_status st = check_seq(s, seq, err);
+    pinch_status st = pn_session_check(s, seq, err);
     if (st) return st;
     if (n < 0 || n > pn_state_length(s->state, seq))
         return pn_fail(err, PINCH_ERR_ARGUMENT, "truncate: %d is not in 0..%d, what sequence %d holds", (int)n, (int)pn_state_length(s->state, seq), (int)seq);
@@ -210,7 +210,7 @@ pinch_status pinch_session_truncate(pinch_session *s, int32_t seq, int32_t n, pi
 
 pinch_status pinch_session_sync(pinch_session *s, int32_t seq, const pinch_token *tokens, size_t n, size_t *reused, pinch_error *err)
 {
-    pinch_status st = check_seq(s, seq, err);
+    pinch_status st = pn_session_check(s, seq, err);
     if (!st && n == 0) st = pn_fail(err, PINCH_ERR_ARGUMENT, "sync: no tokens");
     for (size_t i = 0; i < n && !st; i++) st = check_token(s, tokens[i], err);
     if (!st && n > (size_t)s->n_ctx) st = context_full(s, seq, n, err);
@@ -230,8 +230,8 @@ pinch_status pinch_session_sync(pinch_session *s, int32_t seq, const pinch_token
 
 pinch_status pinch_session_copy(pinch_session *s, int32_t from, int32_t to, pinch_error *err)
 {
-    pinch_status st = check_seq(s, from, err);
-    if (!st) st = check_seq(s, to, err);
+    pinch_status st = pn_session_check(s, from, err);
+    if (!st) st = pn_session_check(s, to, err);
     if (st || from == to) return st;
     if (s->logits_seq == to) s->logits = NULL;
     pn_state_copy(s->state, from, to);

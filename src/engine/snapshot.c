@@ -68,10 +68,11 @@ static bool put(void *ctx, void *bytes, size_t n)
 
 pinch_status pinch_session_save(const pinch_session *s, int32_t seq, pinch_write_fn fn, void *user, pinch_error *err)
 {
-    if (seq < 0 || seq >= s->n_seq) return pn_fail(err, PINCH_ERR_ARGUMENT, "sequence %d is not in 0..%d", (int)seq, (int)s->n_seq - 1);
+    pinch_status st = pn_session_check(s, seq, err);
+    if (st) return st;
     const int32_t length = pn_state_length(s->state, seq);
     header h;
-    const pinch_status st = describe(s, length, &h, err);
+    st = describe(s, length, &h, err);
     if (st) return st;
     out_stream o = {.fn = fn, .user = user};
     bool ok = put(&o, &h, sizeof h) && put(&o, s->texts[seq].tokens, (size_t)length * sizeof(pinch_token)) && pn_state_write(s->state, seq, put, &o);
@@ -127,11 +128,12 @@ static pinch_status read_body(pinch_session *s, int32_t seq, const header *h, in
 
 pinch_status pinch_session_load(pinch_session *s, int32_t seq, pinch_read_fn fn, void *user, pinch_error *err)
 {
-    if (seq < 0 || seq >= s->n_seq) return pn_fail(err, PINCH_ERR_ARGUMENT, "sequence %d is not in 0..%d", (int)seq, (int)s->n_seq - 1);
+    pinch_status st = pn_session_check(s, seq, err);
+    if (st) return st;
     in_stream in = {.fn = fn, .user = user};
     header h;
     if (!get(&in, &h, sizeof h)) return pn_fail(err, PINCH_ERR_IO, "snapshot: it ends early");
-    pinch_status st = check_header(s, &h, err);
+    st = check_header(s, &h, err);
     if (st) return st;
     st = read_body(s, seq, &h, &in, err);
     if (st) pn_state_rewind(s->state, seq, 0);

@@ -82,10 +82,8 @@ static pinch_status state_init(pn_state *s, const pn_state_options *o, pinch_err
     if (!pn_state_bytes(o, &s->bytes))
         return pn_fail(err, PINCH_ERR_MEMORY, "context %d x %d sequences: the cache does not fit in an address space", (int)o->n_ctx, (int)o->n_seq);
     uint64_t total = 0;
-    for (int32_t i = 0; i < o->n_layers; i++) {
-        pn_layer_plan(&s->layers[i], &o->layers[i], o, &total);
-        s->recurrent |= o->layers[i].recurrent > 0;
-    }
+    for (int32_t i = 0; i < o->n_layers; i++) pn_layer_plan(&s->layers[i], &o->layers[i], o, &total);
+    s->recurrent = pn_state_is_recurrent(o);
     s->memory = pn_pages_alloc(s->bytes);
     return s->memory ? pn_checkpoints_open(s, o, err) : pn_fail_memory(err, "the key-value cache", s->bytes);
 }

@@ -4,7 +4,7 @@
  * next token's sums share one pass over it. */
 #include "kernels/neon/ops_neon.h"
 
-#include "kernels/neon/pin.h"
+#include "kernels/neon/lines.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -12,18 +12,12 @@ typedef struct strip {
     float32x4_t p[4], r[4], delta[4];
 } strip;
 
-/* A pass takes four lines of the strip at a time, and of each line these parts, for the four vectors v of the line:
- *   LOAD, SUM (adds to the sums), DECAY and UPDATE (x = x*decay, then + key*delta), STORE.
- * What waits for a result of one line stands beside what begins another: `x` is the line that is worked on, `w` the one before or after it. */
-#define EACH(part, ...) part(0, __VA_ARGS__) part(1, __VA_ARGS__) part(2, __VA_ARGS__) part(3, __VA_ARGS__)
-#define LOAD(v, x, line) V_LDR(x[v], s, 64 * (line) + 16 * (v));
-#define STORE(v, x, line) V_STR(x[v], s, 64 * (line) + 16 * (v));
+/* Parts of a pass besides those of lines.h: SUM adds a line to the sums; DECAY and UPDATE: x = x*decay, then + key*delta. */
 #define SUM(v, x, line) V_FMLA_LANE(p[v], x[v], decayed_key, line); V_FMLA_LANE(r[v], x[v], decayed_query, line);
 #define DECAY(v, x, line) V_FMUL_LANE(x[v], x[v], decay, line);
 #define UPDATE(v, x, line) V_FMLA_LANE(x[v], delta[v], key, line);
 #define SUM_AND_LOAD(v, x, line, w, after) SUM(v, x, line) LOAD(v, w, after)
 #define DECAY_AND_STORE(v, x, line, w, before) DECAY(v, x, line) STORE(v, w, before)
-#define UPDATE_AND_LOAD(v, x, line, w, after) UPDATE(v, x, line) LOAD(v, w, after)
 #define DECAY_SUM_STORE(v, x, line, w, before) DECAY(v, x, line) SUM(v, w, before) STORE(v, w, before)
 
 /* One line at a time: what is left over of d_k. */
@@ -67,15 +61,7 @@ static void update(float *s, const float *keys, const strip *t, int d_k)
     for (; i + 4 <= d_k; i += 4, s += 64) {
         key = vld1q_f32(keys + 2 * d_k + i);
         decay = vld1q_f32(keys + 3 * d_k + i);
-        EACH(LOAD, x, 0)
-        EACH(DECAY, x, 0)
-        EACH(UPDATE_AND_LOAD, x, 0, w, 1)
-        EACH(DECAY_AND_STORE, w, 1, x, 0)
-        EACH(UPDATE_AND_LOAD, w, 1, x, 2)
-        EACH(DECAY_AND_STORE, x, 2, w, 1)
-        EACH(UPDATE_AND_LOAD, x, 2, w, 3)
-        EACH(DECAY_AND_STORE, w, 3, x, 2)
-        EACH(UPDATE, w, 3)
+        FOUR_LINES(DECAY_AND_STORE)
         EACH(STORE, w, 3)
     }
     for (; i < d_k; i++, s += 16) line_update(s, keys[2 * d_k + i], keys[3 * d_k + i], t);
@@ -91,15 +77,7 @@ static void update_and_sums(float *s, const float *keys, const float *next, stri
         decay = vld1q_f32(keys + 3 * d_k + i);
         decayed_key = vld1q_f32(next + i);
         decayed_query = vld1q_f32(next + d_k + i);
-        EACH(LOAD, x, 0)
-        EACH(DECAY, x, 0)
-        EACH(UPDATE_AND_LOAD, x, 0, w, 1)
-        EACH(DECAY_SUM_STORE, w, 1, x, 0)
-        EACH(UPDATE_AND_LOAD, w, 1, x, 2)
-        EACH(DECAY_SUM_STORE, x, 2, w, 1)
-        EACH(UPDATE_AND_LOAD, x, 2, w, 3)
-        EACH(DECAY_SUM_STORE, w, 3, x, 2)
-        EACH(UPDATE, w, 3)
+        FOUR_LINES(DECAY_SUM_STORE)
         EACH(SUM, w, 3)
         EACH(STORE, w, 3)
     }

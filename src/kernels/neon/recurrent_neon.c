@@ -2,7 +2,7 @@
 #include "kernels/neon/ops_neon.h"
 
 #include "kernels/neon/math_neon.h"
-#include "kernels/neon/pin.h"
+#include "kernels/neon/lines.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -87,14 +87,10 @@ void pn_neon_conv(const pn_conv_rows *c)
     }
 }
 
-/* A pass takes four lines (states) of a strip at a time, and of each line these parts, for its four vectors v. What waits for a result of one line stands
- * beside what begins another: `x` is the line that is worked on, `w` the one before or after it. */
-#define EACH(part, ...) part(0, __VA_ARGS__) part(1, __VA_ARGS__) part(2, __VA_ARGS__) part(3, __VA_ARGS__)
-#define LOAD(v, x, line) V_LDR(x[v], s, 64 * (line) + 16 * (v));
+/* Parts of a pass over a strip of states: lines.h. */
 #define DECAY(v, x, line) V_FMUL(x[v], x[v], decay);
-#define UPDATE_AND_LOAD(v, x, line, w, after) V_FMLA_LANE(x[v], in[v], b, line); LOAD(v, w, after)
 #define UPDATE(v, x, line) V_FMLA_LANE(x[v], in[v], b, line);
-#define SUM_AND_STORE(v, x, line) V_FMLA_LANE(y[v], x[v], c, line); V_STR(x[v], s, 64 * (line) + 16 * (v));
+#define SUM_AND_STORE(v, x, line) V_FMLA_LANE(y[v], x[v], c, line); STORE(v, x, line)
 #define DECAY_SUM_STORE(v, x, line, w, before) DECAY(v, x, line) SUM_AND_STORE(v, w, before)
 
 typedef struct strip {
@@ -110,15 +106,7 @@ static void scan(float *s, const float *from, const float *to, strip *t, int d_s
     for (; i + 4 <= d_state; i += 4, s += 4 * PN_STRIP) {
         b = vld1q_f32(from + i);
         c = vld1q_f32(to + i);
-        EACH(LOAD, x, 0)
-        EACH(DECAY, x, 0)
-        EACH(UPDATE_AND_LOAD, x, 0, w, 1)
-        EACH(DECAY_SUM_STORE, w, 1, x, 0)
-        EACH(UPDATE_AND_LOAD, w, 1, x, 2)
-        EACH(DECAY_SUM_STORE, x, 2, w, 1)
-        EACH(UPDATE_AND_LOAD, x, 2, w, 3)
-        EACH(DECAY_SUM_STORE, w, 3, x, 2)
-        EACH(UPDATE, w, 3)
+        FOUR_LINES(DECAY_SUM_STORE)
         EACH(SUM_AND_STORE, w, 3)
     }
     for (int v = 0; v < 4; v++) t->y[v] = y[v];
