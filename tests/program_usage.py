@@ -238,6 +238,42 @@ def test_csv_and_json_of_bench():
         assert part["tps_min"] <= part["tps_p25"] <= part["tps_median"] <= part["tps_p75"] <= part["tps_max"]
 
 
+def memory_of_a_token(model):
+    """-> what bench says, and the tensors by name, of weights that all lie as in the file."""
+    options = ("-m", model, "--kernel", "f32=scalar")
+    return drive.pinch_json("bench", *options, "-p", 4, "-n", 4, "-r", 2, "-t", 1, "--bandwidth"), {t["name"]: t for t in drive.pinch_json("info", *options)["tensors"]}
+
+
+def matrices(tensors, part=""):
+    return sum(t["bytes"] for name, t in tensors.items() if part in name and len(t["shape"]) > 1 and "conv1d" not in name and "ssm_a" not in name and "ssm_d" not in name and "norm" not in name)
+
+
+def test_bench_counts_the_bytes_of_a_token():
+    """Matrices once, experts by the share used, one row of the embeddings; recurrent state read and written."""
+    out, tensors = memory_of_a_token(MODEL)
+    embedding = tensors["token_embd.weight"]
+    assert out["token_weight_bytes"] == matrices(tensors) - embedding["bytes"] + embedding["shape"][0] * 4 and out["token_state_bytes"] == 0
+    assert out["bandwidth_gbs"] > 0 and 0 < out["bandwidth_share"] < 2 and out["bandwidth_share_with_state"] == out["bandwidth_share"]
+    out, tensors = memory_of_a_token(os.path.join(drive.golden("qwen3moe-f32"), "model.gguf"))
+    meta = drive.pinch_json("info", "-m", os.path.join(drive.golden("qwen3moe-f32"), "model.gguf"))["metadata"]
+    experts, embedding = matrices(tensors, "_exps"), tensors["token_embd.weight"]
+    rest = matrices(tensors) - experts - embedding["bytes"] + embedding["shape"][0] * 4
+    assert out["token_weight_bytes"] == rest + experts * meta["qwen3moe.expert_used_count"] // meta["qwen3moe.expert_count"]
+
+
+def test_bench_counts_recurrent_state():
+    model = os.path.join(drive.golden("granitehybrid-f32"), "model.gguf")
+    out, tensors = memory_of_a_token(model)
+    meta = {k.split(".", 1)[1]: v for k, v in drive.pinch_json("info", "-m", model)["metadata"].items() if k.startswith("granitehybrid.")}
+    layers = sum("ssm_in" in name for name in tensors)
+    channels = meta["ssm.inner_size"] + 2 * meta["ssm.group_count"] * meta["ssm.state_size"]
+    heads = meta["ssm.time_step_rank"]
+    strips = -(-meta["ssm.inner_size"] // heads // 16) * 16 * heads
+    tail = -(-channels * (meta["ssm.conv_kernel"] - 1) // 16) * 16
+    assert layers > 0 and out["token_state_bytes"] == 2 * 4 * layers * (tail + strips * meta["ssm.state_size"])
+    assert out["bandwidth_share_with_state"] == pytest.approx(out["bandwidth_share"] * (1 + out["token_state_bytes"] / out["token_weight_bytes"]))
+
+
 def test_info():
     out = drive.pinch_json("info", "-m", MODEL)
     assert out["arch"] == "llama" and out["runs"] and out["kernels"]["f32"].startswith("f32_")

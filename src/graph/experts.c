@@ -56,7 +56,8 @@ static bool experts_up(pn_run *run, pn_lane *lane, const pn_step *step)
 static pn_uses experts_up_uses(const pn_step *step)
 {
     const pn_experts_up *s = &step->u.up;
-    return (pn_uses){.reads = pn_prep_reads(&s->prep), .writes = pn_buffer_bit(s->gate.w ? s->gate.buffer : s->up.buffer)};
+    const uint64_t bytes = pn_weight_bytes(s->up.w) + (s->gate.w ? pn_weight_bytes(s->gate.w) : 0);
+    return (pn_uses){.reads = pn_prep_reads(&s->prep), .writes = pn_buffer_bit(s->gate.w ? s->gate.buffer : s->up.buffer), .weights = bytes * (uint64_t)s->n_used};
 }
 
 const pn_step_kind pn_step_experts_up = {"experts up", experts_up, experts_up_uses};
@@ -97,6 +98,10 @@ static bool experts_down(pn_run *run, pn_lane *lane, const pn_step *step)
     return true;
 }
 
-static pn_uses experts_down_uses(const pn_step *step) { return (pn_uses){.writes = pn_buffer_bit(step->u.down.out.buffer)}; }
+static pn_uses experts_down_uses(const pn_step *step)
+{
+    const pn_experts_down *s = &step->u.down;
+    return (pn_uses){.writes = pn_buffer_bit(s->out.buffer), .weights = pn_weight_bytes(s->out.w) * (uint64_t)s->n_used};
+}
 
 const pn_step_kind pn_step_experts_down = {"experts down", experts_down, experts_down_uses};

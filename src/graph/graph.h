@@ -26,6 +26,12 @@ typedef struct pn_weight {
 
 /* Activation format that a weight wants: its type's, or float on the exact path. */
 static inline pn_act pn_weight_act(const pn_weight *w) { return w->kernel ? pn_type_get((uint32_t)w->type)->act : PN_ACT_F32; }
+/* What reading one matrix takes: a mapped one may lie in another's rows, and matrix_bytes is the way to the next. */
+static inline uint64_t pn_weight_bytes(const pn_weight *w)
+{
+    const pn_type_info *type = pn_type_get((uint32_t)w->type);
+    return w->kernel && w->kernel->group_bytes ? w->matrix_bytes : (uint64_t)(w->rows * (w->k / type->block * type->bytes));
+}
 static inline unsigned pn_act_bit(pn_act act) { return 1u << act; }
 
 /* ---- buffers: one per name, `width` floats for each row of the batch; those that never hold something at the same time share memory - */
@@ -320,6 +326,8 @@ int pn_plan_buffer(pn_plan *plan, const char *name, int64_t width);
 pn_step *pn_plan_step(pn_plan *plan, const pn_step_kind *kind, int32_t layer);
 /* Once all steps stand: which buffers are alive after each, and places such that those of one step do not meet. */
 void pn_plan_lay_out(pn_plan *plan);
+/* Bytes of matrices that one row's way through trunk and head reads: of a mixture's experts as many as a row chooses. */
+uint64_t pn_plan_weight_bytes(const pn_plan *plan);
 const char *pn_step_name(const pn_step *step);
 /* The first step behind a layer, where the trunk can be cut: the steps before it leave what their last one calls alive. */
 int pn_plan_cut(const pn_plan *plan, int32_t layer);

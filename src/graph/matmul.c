@@ -129,6 +129,7 @@ static pn_uses matmul_uses(const pn_step *step)
     pn_uses uses = {.reads = pn_prep_reads(&m->prep)};
     pn_buffer_set begun = 0;
     for (int i = 0; i < m->n; i++) {
+        uses.weights += pn_weight_bytes(m->out[i].w);
         uses.writes |= pn_buffer_bit(m->out[i].buffer);
         if (m->out[i].column == 0) begun |= pn_buffer_bit(m->out[i].buffer);
     }

@@ -153,7 +153,8 @@ static bool mla(pn_run *run, pn_lane *lane, const pn_step *step)
 static pn_uses mla_uses(const pn_step *step)
 {
     const pn_mla *s = &step->u.mla;
-    return (pn_uses){.reads = pn_buffer_bit(s->query) | pn_buffer_bit(s->gate), .writes = pn_buffer_bit(s->out)};
+    return (pn_uses){.reads = pn_buffer_bit(s->query) | pn_buffer_bit(s->gate), .writes = pn_buffer_bit(s->out),
+                     .weights = (pn_weight_bytes(s->k_b) + pn_weight_bytes(s->v_b)) * (uint64_t)s->n_head};
 }
 
 const pn_step_kind pn_step_mla = {"latent attention", mla, mla_uses};

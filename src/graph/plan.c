@@ -115,4 +115,11 @@ void pn_plan_lay_out(pn_plan *plan)
     }
 }
 
+uint64_t pn_plan_weight_bytes(const pn_plan *plan)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < plan->n_steps; i++) bytes += plan->steps[i].kind->uses(&plan->steps[i]).weights;
+    return bytes;
+}
+
 const char *pn_step_name(const pn_step *step) { return step->kind->name; }

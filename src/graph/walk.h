@@ -62,6 +62,7 @@ struct pn_run {
 typedef struct pn_uses {
     pn_buffer_set reads, writes;
     int32_t keys_of; /* 1 + the layer whose keys and values it reads, where that may be another than its own; 0: none */
+    uint64_t weights; /* bytes of matrices that it reads for one row */
 } pn_uses;
 
 struct pn_step_kind {

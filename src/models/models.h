@@ -56,5 +56,11 @@ void pn_network_free(pn_network *net);
 /* Reads and dequantises a token's embeddings, scaled, to where row `row` of the run's next batch takes them; `raw`: at least pn_network_raw_bytes. */
 pinch_status pn_network_embed(const pn_network *net, pinch_token token, void *raw, pn_run *run, int32_t row, pinch_error *err);
 uint64_t pn_network_raw_bytes(const pn_network *net);
+/* What a generated token takes from memory and brings back, keys and values apart. */
+typedef struct pn_token_bytes {
+    uint64_t weights; /* matrices in their layout, experts by the share used, and one row of each table */
+    uint64_t state;   /* what recurrent layers carry, once read and once written */
+} pn_token_bytes;
+pn_token_bytes pn_network_token_bytes(const pn_network *net);
 
 #endif

@@ -70,6 +70,13 @@ uint64_t pn_network_raw_bytes(const pn_network *net)
     return one > other ? one : other;
 }
 
+pn_token_bytes pn_network_token_bytes(const pn_network *net)
+{
+    pn_token_bytes bytes = {.weights = pn_plan_weight_bytes(&net->plan) + table_row_bytes(net->embedding) + table_row_bytes(net->layer_embedding)};
+    for (int32_t i = 0; i < net->plan.n_layers; i++) bytes.state += 2 * sizeof(float) * (uint64_t)net->plan.shapes[i].recurrent;
+    return bytes;
+}
+
 static pinch_status read_row(const pn_network *net, const pn_tensor *table, float scale, pinch_token token, void *raw, float *out, pinch_error *err)
 {
     const uint64_t bytes = table_row_bytes(table);
