@@ -12,7 +12,7 @@ static const cli_group *const groups[] = {&cli_model_group, &cli_context_group, 
 static const cli_example examples[] = {
     {"pinch info -m model.gguf", "metadata, tensors, kernels and memory"},
     {"pinch info -m model.gguf -c 256 --json", "the same for scripts, planned for a context of 256"},
-    {"pinch info -m model.gguf -c 256 --plan", "memory alone"},
+    {"pinch info -m model.gguf -c 256 --plan", "memory, layer by layer, and what is alive where the plan can be cut"},
 };
 
 /* ---- what the file is asked for --------------------------------------------------------------------------- */
@@ -21,7 +21,8 @@ typedef struct info {
     const cli_settings *s;
     pn_gguf *file;
     pinch_model *model;      /* NULL: nothing here runs it, err says why */
-    pinch_memory_plan plan;  /* of the model; total 0: none */
+    pinch_session_options session;
+    pinch_memory_plan plan;  /* of such a session; total 0: none */
     pinch_error err, plan_err;
 } info;
 
@@ -198,6 +199,7 @@ static int print_json(const info *x, const type_total totals[PN_TYPE_COUNT])
     pn_json_put_key(&w, "plan");
     if (x->plan.total) cli_put_plan(&w, &x->plan);
     else pn_json_null(&w);
+    if (x->plan.total) cli_put_layers(&w, x->model, &x->session, &x->plan);
     pn_json_object_end(&w);
     return cli_write_json(x->s, &w);
 }
@@ -286,20 +288,26 @@ static int print_text(const info *x, const type_total totals[PN_TYPE_COUNT])
     return cli_flush(x->s);
 }
 
+/* The plan alone: a failure where there is none. */
+static int print_plan(const info *x)
+{
+    if (!x->plan.total) return cli_error(x->s, x->model ? &x->plan_err : &x->err);
+    cli_show_plan(&x->plan);
+    cli_show_layers(x->model, &x->session, &x->plan);
+    const int status = cli_flush(x->s);
+    return x->plan_err.status ? cli_error(x->s, &x->plan_err) : status;
+}
+
 static int run(cli_settings *s)
 {
-    info x = {.s = s};
+    info x = {.s = s, .session = cli_session_options(s)};
     type_total totals[PN_TYPE_COUNT] = {0};
-    if (s->plan && !s->json) return cli_print_plan(s);
     if (!cli_needs_model(s)) return CLI_MISUSED;
     if (pn_gguf_open(&x.file, s->model, &x.err)) return cli_error(s, &x.err);
     add_types(x.file, totals);
-    if (cli_plan_model(s, &x.model, &x.err) == PINCH_OK) {
-        const pinch_session_options session = cli_session_options(s);
-        pinch_session_plan(x.model, &session, &x.plan, &x.plan_err);
-    }
+    if (cli_plan_model(s, &x.model, &x.err) == PINCH_OK) pinch_session_plan(x.model, &x.session, &x.plan, &x.plan_err);
     const bool misused = x.err.status == PINCH_ERR_ARGUMENT; /* a wrong --kernel, say */
-    const int status = misused ? cli_error(s, &x.err) : s->json ? print_json(&x, totals) : print_text(&x, totals);
+    const int status = misused ? cli_error(s, &x.err) : s->json ? print_json(&x, totals) : s->plan ? print_plan(&x) : print_text(&x, totals);
     pinch_model_close(x.model);
     pn_gguf_close(x.file);
     return status;

@@ -56,6 +56,16 @@ bool pn_state_bytes(const pn_state_options *options, uint64_t *bytes)
     return true;
 }
 
+bool pn_state_layer_memory(const pn_state_options *options, int32_t layer, pn_layer_memory *out)
+{
+    uint64_t total = 0;
+    pn_layer_place l;
+    if (!pn_layer_plan(&l, &options->layers[layer], options, &total)) return false;
+    const uint64_t heads = (uint64_t)l.shape.n_head;
+    *out = (pn_layer_memory){.cells = l.cells, .position = heads * (l.tile_bytes / PN_TILE + l.row_bytes), .kv = (uint64_t)l.k_bytes + l.v_bytes, .recurrent = l.r_bytes};
+    return true;
+}
+
 pinch_status pn_state_check(const pn_state_options *o, pinch_error *err)
 {
     for (int32_t i = 0; i < o->n_layers; i++) {

@@ -32,6 +32,13 @@ typedef struct pn_state_options {
 bool pn_state_bytes(const pn_state_options *options, uint64_t *bytes);
 /* Bytes of one checkpoint, 0 where no layer needs any: rings shorter than the context, and what recurrent layers carry. */
 bool pn_state_checkpoint_bytes(const pn_state_options *options, uint64_t *bytes);
+/* What a layer takes of each sequence. */
+typedef struct pn_layer_memory {
+    int32_t cells;          /* positions that there is room for; 0: the layer keeps no keys and values */
+    uint64_t position;      /* bytes of the keys and values of one */
+    uint64_t kv, recurrent; /* bytes of all, rounded up to whole cache lines */
+} pn_layer_memory;
+bool pn_state_layer_memory(const pn_state_options *options, int32_t layer, pn_layer_memory *out);
 bool pn_state_is_recurrent(const pn_state_options *options);
 /* A head size that the cache type cannot hold (q8_0 wants multiples of 32) is a sentence; pn_state_open asks by itself. */
 pinch_status pn_state_check(const pn_state_options *options, pinch_error *err);
