@@ -370,6 +370,9 @@ void pn_run_part(pn_run *run, pn_pool *pool, int n_threads, const pn_place *plac
 /* Head for the rows rows[0..n) of the last trunk, ascending, n <= n_out; the stream's rows are moved, so the head may be asked again only for later rows. */
 void pn_run_head(pn_run *run, pn_pool *pool, int n_threads, const int32_t *rows, int32_t n);
 
+/* What the head makes of row r of the last trunk before its matrix: the normed stream, [n_embd]. Before pn_run_head moves the rows. */
+void pn_run_hidden(pn_run *run, int32_t row, float *out);
+
 /* Time spent per kind of step, when asked for. */
 typedef struct pn_profile_row { const char *name; double seconds; uint64_t count; } pn_profile_row;
 void pn_run_profile(pn_run *run, bool on);

@@ -255,6 +255,12 @@ void pn_run_head(pn_run *run, pn_pool *pool, int n_threads, const int32_t *rows,
     walk_range(run, pool, n_threads, run->plan->head, run->plan->n_steps);
 }
 
+void pn_run_hidden(pn_run *run, int32_t row, float *out)
+{
+    const pn_prep *prep = &run->plan->steps[run->plan->head].u.matmul.prep;
+    pn_rms_norm(run->ops, out, pn_row(run, PN_STREAM, row), prep->norm, prep->eps, prep->width);
+}
+
 /* ---- profile ------------------------------------------------------------------------------------------------------------------------ */
 
 void pn_run_profile(pn_run *run, bool on)

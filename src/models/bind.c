@@ -48,9 +48,9 @@ static const pn_tensor *find(pn_builder *b, int32_t layer, const char *name, con
     return NULL;
 }
 
-const pn_tensor *pn_bind_rows(pn_builder *b, const char *name, int64_t width, int64_t rows)
+const pn_tensor *pn_bind_rows(pn_builder *b, int32_t layer, const char *name, int64_t width, int64_t rows)
 {
-    const pn_tensor *t = find(b, -1, name, (const int64_t[3]){width, rows, 1}, true);
+    const pn_tensor *t = find(b, layer, name, (const int64_t[3]){width, rows, 1}, true);
     if (!t || pn_type_get((uint32_t)t->type)->dequantise) return t;
     pn_build_fail(b, PINCH_ERR_UNSUPPORTED, "tensor '%s' has type %s, which is no number to compute with", name, pn_type_get((uint32_t)t->type)->name);
     return NULL;

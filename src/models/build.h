@@ -45,11 +45,17 @@ typedef struct pn_delta_dims {
     float bound;              /* KDA: of the logarithm of the decay, below 0; 0: decay by softplus */
 } pn_delta_dims;
 
+/* The block behind the layers that drafts tokens (MTP): none that is known; one whose tables and norms at both ends may be its own; one with a norm of its own
+ * between the trunk's tables. */
+typedef enum pn_drafting { PN_DRAFTS_NOT, PN_DRAFTS_OWN_ENDS, PN_DRAFTS_TRUNK_ENDS } pn_drafting;
+
 /* A decoder of pre- or post-normed attention and feed-forward blocks: variation is data. */
 typedef struct pn_decoder {
-    pn_layer *layers;         /* [n_layers] */
+    pn_layer *layers;         /* [n_described] */
     int32_t n_layers, n_embd, n_ctx_train;
-    int32_t n_blocks;         /* of the file: the layers, then blocks that draft tokens, which this build leaves out */
+    int32_t n_blocks;         /* of the file: the layers, then blocks that draft tokens */
+    int32_t n_described;      /* entries of `layers`: the layers, then the block that drafts tokens if it is wanted and there */
+    pn_drafting drafting;
     float eps;
     /* attention */
     pn_qk_norm qk_norm;
@@ -92,6 +98,7 @@ struct pn_builder {
     const pn_gguf *g;
     const pn_weights_options *options;
     pn_network *net;
+    pn_plan *plan;            /* of `net`: gets the steps */
     const char *arch;
     pn_decoder d;
     pn_update pending;        /* what the next prep adds to the stream */
@@ -180,7 +187,7 @@ const float *pn_bind_table(pn_builder *b, int32_t layer, const char *name, int64
 const float *pn_bind_taps(pn_builder *b, int32_t layer, const char *const *names, const int64_t *channels, int n, int32_t n_taps);
 bool pn_has_tensor(pn_builder *b, int32_t layer, const char *name);
 /* A table whose rows are read from the file, one a token. NULL after an error. */
-const pn_tensor *pn_bind_rows(pn_builder *b, const char *name, int64_t width, int64_t rows);
+const pn_tensor *pn_bind_rows(pn_builder *b, int32_t layer, const char *name, int64_t width, int64_t rows);
 /* Rows of a matrix whose width only the file knows, at most `most`; 0 if it is absent (an error). */
 int64_t pn_tensor_rows(pn_builder *b, int32_t layer, const char *name, int64_t most);
 
@@ -217,8 +224,12 @@ void pn_emit_kda(pn_builder *b, int32_t layer);         /* Kimi delta attention 
 void pn_emit_feed_forward(pn_builder *b, int32_t layer);
 /* Experts whose router and whose own input take the stream through norms of their own: n_used results in the buffer that is returned. */
 int pn_emit_experts_beside(pn_builder *b, int32_t layer, const pn_weight *router, const float *router_norm, const float *norm);
-void pn_emit_head(pn_builder *b);
-/* All of it, layer by layer. */
+/* What is pending, then the head: norm, and the matrix whose rows are the logits. */
+void pn_emit_head(pn_builder *b, const float *norm, const pn_weight *w, const float *bias);
+/* Mixer and feed-forward of a layer. */
+void pn_emit_layer(pn_builder *b, int32_t layer);
+/* All of it, layer by layer; then the block that drafts tokens, if it is wanted. */
 void pn_emit_decoder(pn_builder *b);
+void pn_emit_draft(pn_builder *b);
 
 #endif

@@ -3,7 +3,7 @@
 
 int pn_emit_buffer(pn_builder *b, const char *name, int64_t width)
 {
-    const int id = pn_plan_buffer(&b->net->plan, name, width);
+    const int id = pn_plan_buffer(b->plan, name, width);
     if (id == PN_NONE) pn_build_fail(b, PINCH_ERR_UNSUPPORTED, "the plan has more buffers than it may");
     return id;
 }
@@ -11,7 +11,7 @@ int pn_emit_buffer(pn_builder *b, const char *name, int64_t width)
 pn_step *pn_emit(pn_builder *b, const pn_step_kind *kind, int32_t layer)
 {
     if (b->status) return NULL;
-    pn_step *s = pn_plan_step(&b->net->plan, kind, layer);
+    pn_step *s = pn_plan_step(b->plan, kind, layer);
     if (!s) pn_build_fail(b, PINCH_ERR_MEMORY, "out of memory for the plan");
     return s;
 }
@@ -376,26 +376,24 @@ static int64_t head_rows(pn_builder *b)
 
 static void bind_embedding(pn_builder *b)
 {
-    b->net->embedding = pn_bind_rows(b, "token_embd.weight", b->d.n_embd, b->net->n_vocab);
+    b->net->embedding = pn_bind_rows(b, -1, "token_embd.weight", b->d.n_embd, b->net->n_vocab);
     b->net->embedding_scale = b->d.embedding_scale;
 }
 
+/* So that the stream alone is alive before the head. */
 static void emit_settle(pn_builder *b)
 {
+    if (b->pending.from == PN_NONE) return;
     pn_step *s = pn_emit(b, &pn_step_settle, -1);
     if (s) s->u.settle = pn_emit_prep(b, NULL, 0);
 }
 
-void pn_emit_head(pn_builder *b)
+void pn_emit_head(pn_builder *b, const float *norm, const pn_weight *w, const float *bias)
 {
-    pn_plan *plan = &b->net->plan;
-    if (b->d.end) b->d.end(b);
-    else emit_settle(b);
+    pn_plan *plan = b->plan;
+    const int64_t rows = w ? w->rows : 0;
+    emit_settle(b);
     plan->head = plan->n_steps;
-    const int64_t rows = head_rows(b);
-    const bool own = !b->d.tied_always && pn_has_tensor(b, -1, "output.weight");
-    const pn_weight *w = pn_bind(b, -1, own ? "output.weight" : "token_embd.weight", b->d.n_embd, rows, true);
-    const float *norm = pn_bind_vector(b, -1, b->d.output_norm, b->d.n_embd, true), *bias = pn_bind_vector(b, -1, "output.bias", rows, false);
     plan->logits = pn_emit_buffer(b, "logits", rows);
     plan->n_logits = rows;
     plan->n_embd = b->d.n_embd;
@@ -406,20 +404,41 @@ void pn_emit_head(pn_builder *b)
     s->u.matmul.softcap = b->d.final_softcap;
 }
 
+static void emit_trunk_head(pn_builder *b)
+{
+    const int64_t rows = head_rows(b);
+    const bool own = !b->d.tied_always && pn_has_tensor(b, -1, "output.weight");
+    const pn_weight *w = pn_bind(b, -1, own ? "output.weight" : "token_embd.weight", b->d.n_embd, rows, true);
+    const float *norm = pn_bind_vector(b, -1, b->d.output_norm, b->d.n_embd, true);
+    pn_emit_head(b, norm, w, pn_bind_vector(b, -1, "output.bias", rows, false));
+}
+
+void pn_emit_layer(pn_builder *b, int32_t il)
+{
+    const pn_layer *l = &b->d.layers[il];
+    if (l->mixer) l->mixer(b, il);
+    if (l->feed_forward) l->feed_forward(b, il);
+}
+
+/* The block that drafts has a layer's place in the state. */
+static void open_shapes(pn_builder *b)
+{
+    pn_plan *plan = &b->net->plan;
+    plan->n_layers = b->d.n_described;
+    plan->shapes = pn_alloc_zero((uint64_t)plan->n_layers, sizeof *plan->shapes);
+    if (!plan->shapes) pn_build_fail(b, PINCH_ERR_MEMORY, "out of memory for %d layers", (int)plan->n_layers);
+}
+
 void pn_emit_decoder(pn_builder *b)
 {
     bind_embedding(b);
     if (b->status) return;
-    pn_plan *plan = &b->net->plan;
-    plan->n_layers = b->d.n_layers;
-    plan->shapes = pn_alloc_zero((uint64_t)plan->n_layers, sizeof *plan->shapes);
-    if (!plan->shapes) pn_build_fail(b, PINCH_ERR_MEMORY, "out of memory for %d layers", (int)plan->n_layers);
+    open_shapes(b);
+    b->plan = &b->net->plan;
     pn_emit_begin(b);
-    for (int32_t il = 0; il < b->d.n_layers && !b->status; il++) {
-        const pn_layer *l = &b->d.layers[il];
-        if (l->mixer) l->mixer(b, il);
-        if (l->feed_forward) l->feed_forward(b, il);
-    }
-    pn_emit_head(b);
-    if (!b->status) pn_plan_lay_out(plan);
+    for (int32_t il = 0; il < b->d.n_layers && !b->status; il++) pn_emit_layer(b, il);
+    if (b->d.end) b->d.end(b);
+    emit_trunk_head(b);
+    if (!b->status) pn_plan_lay_out(b->plan);
+    if (b->options->draft) pn_emit_draft(b);
 }

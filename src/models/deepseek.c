@@ -34,5 +34,11 @@ void pn_describe_deepseek(pn_builder *b, bool own)
     rotate(b, own);
 }
 
-void pn_deepseek2_describe(pn_builder *b) { pn_describe_deepseek(b, true); }
+void pn_deepseek2_describe(pn_builder *b)
+{
+    pn_describe_deepseek(b, true);
+    b->d.drafting = PN_DRAFTS_OWN_ENDS;
+}
+
+
 void pn_mistral4_describe(pn_builder *b) { pn_describe_deepseek(b, false); }

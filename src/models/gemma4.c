@@ -10,7 +10,7 @@ static void emit_layer_inputs(pn_builder *b)
     const pn_decoder *d = &b->d;
     pn_network *net = b->net;
     const int64_t width = (int64_t)d->n_layer_input * d->n_layers;
-    net->layer_embedding = pn_bind_rows(b, "per_layer_token_embd.weight", width, net->n_vocab);
+    net->layer_embedding = pn_bind_rows(b, -1, "per_layer_token_embd.weight", width, net->n_vocab);
     net->layer_scale = sqrtf((float)d->n_layer_input);
     const pn_weight *w = pn_bind(b, -1, "per_layer_model_proj.weight", d->n_embd, width, true);
     const float *norm = pn_bind_vector(b, -1, "per_layer_proj_norm.weight", d->n_layer_input, true);

@@ -39,7 +39,8 @@ void pn_bailingmoe3_describe(pn_builder *b)
     if (!pn_meta_bool(b, "kda.safe_gate", true)) pn_build_fail(b, PINCH_ERR_UNSUPPORTED, "metadata 'bailingmoe3.kda.safe_gate' is false; only bounded gates are known");
     d->delta.bound = pn_meta_float_required(b, "kda.gate_lower_bound");
     if (!b->status && !(d->delta.bound < 0.0f)) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata 'bailingmoe3.kda.gate_lower_bound' is %g, not below 0", (double)d->delta.bound);
-    for (int32_t il = 0; il < d->n_layers && !b->status; il++) {
+    d->drafting = PN_DRAFTS_TRUNK_ENDS;
+    for (int32_t il = 0; il < d->n_described && !b->status; il++) {
         d->layers[il].gated_heads = true;
         d->layers[il].clamp = limit(b, "swiglu_clamp_shexp", il);
         d->layers[il].clamp_experts = limit(b, "swiglu_clamp_exp", il);

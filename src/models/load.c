@@ -166,6 +166,7 @@ void pn_network_free(pn_network *net)
     free(net->maps);
     pn_pages_free(net->resident, net->resident_bytes);
     pn_plan_free(&net->plan);
+    pn_plan_free(&net->draft.plan);
     pn_arena_free(&net->arena);
     *net = (pn_network){0};
 }

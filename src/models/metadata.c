@@ -216,14 +216,16 @@ void pn_describe_decoder(pn_builder *b)
     d->eps = pn_meta_float_required(b, plain ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon");
     if (!b->status && d->eps < 0) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.attention.layer_norm_rms_epsilon' is negative", b->arch);
     if (b->status) return;
-    d->layers = pn_arena_get(&b->net->arena, (uint64_t)n, sizeof *d->layers);
+    const int32_t n_described = n + (b->options->draft && d->n_blocks == n + 1);
+    d->layers = pn_arena_get(&b->net->arena, (uint64_t)n_described, sizeof *d->layers);
     if (!d->layers) {
         pn_build_fail(b, PINCH_ERR_MEMORY, "out of memory for %d layers", (int)n);
         return;
     }
-    memset(d->layers, 0, (size_t)n * sizeof *d->layers);
+    memset(d->layers, 0, (size_t)n_described * sizeof *d->layers);
     d->n_layers = n;
-    for (int32_t il = 0; il < n && !b->status; il++) describe_layer(b, il);
+    d->n_described = n_described;
+    for (int32_t il = 0; il < d->n_described && !b->status; il++) describe_layer(b, il);
     describe_experts(b);
     if (!b->status) d->q_scale = 1.0f / sqrtf((float)d->layers[0].d_k);
 }

@@ -12,6 +12,7 @@ typedef struct pn_weights_options {
     uint32_t features;            /* of the CPU */
     bool exact;                   /* dequantised weights against float activations */
     bool use_mapping;
+    bool draft;                   /* the block that drafts tokens as well */
     const pn_kernel *forced[PN_TYPE_COUNT]; /* by type; NULL: the best */
     int32_t n_vocab;              /* entries of the token list */
     pinch_callbacks callbacks;
@@ -29,9 +30,19 @@ typedef struct pn_source {
     struct pn_source *next;
 } pn_source;
 
+/* The block behind the layers that guesses the token after the next (MTP, nextn): a plan of its own, whose keys and values lie in the trunk's state as
+ * one layer more. Row p is the token at position p with the trunk's result at p - 1, normed as its head takes it (pn_run_hidden); zero at position 0. */
+typedef struct pn_draft {
+    pn_plan plan;                 /* n_steps 0: none was asked for */
+    int32_t layer;                /* in the state; its recurrent floats, [n_embd], are for that result of a sequence's last position */
+    int pair;                     /* buffer of the plan: the embedding, then the trunk's result */
+    const pn_tensor *embedding;
+} pn_draft;
+
 typedef struct pn_network {
     const char *arch;
     pn_plan plan;
+    pn_draft draft;
     pn_arena arena;               /* sources and small vectors */
     pn_source *first, *last;
     int n_sources;
@@ -55,6 +66,9 @@ pinch_status pn_network_load(pn_network *net, const pn_weights_options *options,
 void pn_network_free(pn_network *net);
 /* Reads and dequantises a token's embeddings, scaled, to where row `row` of the run's next batch takes them; `raw`: at least pn_network_raw_bytes. */
 pinch_status pn_network_embed(const pn_network *net, pinch_token token, void *raw, pn_run *run, int32_t row, pinch_error *err);
+/* The same for a row of the draft plan's run, and where its other half, the result at the position before, is to be written: [n_embd]. */
+pinch_status pn_draft_embed(const pn_network *net, pinch_token token, void *raw, pn_run *run, int32_t row, pinch_error *err);
+float *pn_draft_hidden(const pn_network *net, pn_run *run, int32_t row);
 uint64_t pn_network_raw_bytes(const pn_network *net);
 /* What a generated token takes from memory and brings back, keys and values apart. */
 typedef struct pn_token_bytes {

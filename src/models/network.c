@@ -21,7 +21,7 @@ static const pn_arch *find_arch(pn_str name)
 void pn_rotate_all(pn_builder *b, pn_rope_want want)
 {
     const int table = pn_describe_rope(b, want);
-    for (int32_t il = 0; il < b->d.n_layers; il++) b->d.layers[il].rope = table;
+    for (int32_t il = 0; il < b->d.n_described; il++) b->d.layers[il].rope = table;
 }
 
 /* Weights in a rotated basis look like any others and would run to garbage: only this key tells. */
@@ -66,8 +66,11 @@ static uint64_t table_row_bytes(const pn_tensor *table)
 
 uint64_t pn_network_raw_bytes(const pn_network *net)
 {
-    const uint64_t one = table_row_bytes(net->embedding), other = table_row_bytes(net->layer_embedding);
-    return one > other ? one : other;
+    const pn_tensor *tables[] = {net->embedding, net->layer_embedding, net->draft.embedding};
+    uint64_t most = 0;
+    for (size_t i = 0; i < PN_COUNT(tables); i++)
+        if (table_row_bytes(tables[i]) > most) most = table_row_bytes(tables[i]);
+    return most;
 }
 
 pn_token_bytes pn_network_token_bytes(const pn_network *net)
@@ -93,3 +96,12 @@ pinch_status pn_network_embed(const pn_network *net, pinch_token token, void *ra
     if (st || !net->layer_embedding) return st;
     return read_row(net, net->layer_embedding, net->layer_scale, token, raw, pn_run_row(run, net->layer_buffer, row), err);
 }
+
+/* The stream begins at zero: the first matrix's result is added to it. */
+pinch_status pn_draft_embed(const pn_network *net, pinch_token token, void *raw, pn_run *run, int32_t row, pinch_error *err)
+{
+    memset(pn_run_stream(run, row), 0, (size_t)net->n_embd * sizeof(float));
+    return read_row(net, net->draft.embedding, net->embedding_scale, token, raw, pn_run_row(run, net->draft.pair, row), err);
+}
+
+float *pn_draft_hidden(const pn_network *net, pn_run *run, int32_t row) { return pn_run_row(run, net->draft.pair, row) + net->n_embd; }

@@ -32,11 +32,12 @@ static void hybrid(pn_builder *b, bool tiled)
     pn_decoder *d = &b->d;
     d->qk_norm = PN_QK_HEAD;
     d->ffn_norm = "post_attention_norm.weight";
+    d->drafting = PN_DRAFTS_OWN_ENDS;
     describe_delta(b, tiled);
-    for (int32_t il = 0; il < d->n_layers && !b->status; il++) {
+    for (int32_t il = 0; il < d->n_described && !b->status; il++) {
         pn_layer *l = &d->layers[il];
         l->gated_channels = true;
-        if (is_recurrent(b, il)) l->mixer = pn_emit_gated_delta;
+        if (il < d->n_layers && is_recurrent(b, il)) l->mixer = pn_emit_gated_delta;
         else if (l->d_k != l->d_v) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.attention.value_length' is %d, and gated heads have the %d channels of their keys", b->arch, (int)l->d_v, (int)l->d_k);
     }
 }

@@ -73,6 +73,7 @@ void pn_xing4_0_describe(pn_builder *b)
     for (int64_t i = 0; i < (int64_t)d->n_embd * PN_STREAMS; i++) ones[i] = 1.0f;
     d->ones = ones;
     d->end = end;
+    d->drafting = PN_DRAFTS_OWN_ENDS; /* on a plain stream */
     for (int32_t il = 0; il < d->n_layers; il++) {
         d->layers[il].mixer = mixer;
         d->layers[il].feed_forward = feed_forward;
