@@ -1,4 +1,4 @@
-/* tests/engine_case.h - a golden tiny model of tests/golden: tokens, expected logits, tolerances, and sessions on it.
+/* tests/engine_case.h - a golden tiny model, of tests/golden or another folder: tokens, expected logits, tolerances, and sessions on it.
  *
  * Where they come from: tests/golden/README.md. A test frees what it loads with case_free. */
 #ifndef PN_ENGINE_CASE_H
@@ -11,7 +11,7 @@ enum { CASE_TOKENS = 256, CASE_CTX = 512 };
 
 typedef struct golden_case {
     const char *name;
-    char path[256];
+    char path[1024];
     pinch_token prompt[CASE_TOKENS], greedy[CASE_TOKENS];
     double margins[CASE_TOKENS]; /* golden's first logit minus its second at each greedy step */
     size_t n_prompt, n_greedy;
@@ -65,25 +65,36 @@ static void case_fill(golden_case *c, const pn_json *object)
     c->type_k = c->type_v = f32 ? PINCH_CACHE_F32 : PINCH_CACHE_F16;
 }
 
-__attribute__((unused)) static bool case_load(golden_case *c, const char *name)
+/* The object of a case.json, as long as the arena is. */
+static bool case_json(const char *folder, const char *name, pn_arena *arena, pn_json *object, pinch_error *err)
+{
+    char path[1024];
+    size_t n = 0;
+    snprintf(path, sizeof path, "%s/%s/case.json", folder, name);
+    char *text = case_read(path, &n);
+    pn_arena_init(arena, 1 << 20);
+    const bool ok = text && pn_json_parse(object, arena, text, n, err) == PINCH_OK;
+    free(text);
+    return ok;
+}
+
+__attribute__((unused)) static bool case_load_from(golden_case *c, const char *folder, const char *name)
 {
     *c = (golden_case){.name = name};
-    char path[256];
-    size_t n = 0, n_logits = 0;
-    snprintf(path, sizeof path, "tests/golden/%s/case.json", name);
-    snprintf(c->path, sizeof c->path, "tests/golden/%s/model.gguf", name);
-    char *text = case_read(path, &n);
+    char path[1024];
+    size_t n_logits = 0;
+    snprintf(c->path, sizeof c->path, "%s/%s/model.gguf", folder, name);
     pn_arena arena;
-    pn_arena_init(&arena, 1 << 20);
     pn_json object;
     pinch_error err = {0};
-    if (text && pn_json_parse(&object, &arena, text, n, &err) == PINCH_OK) case_fill(c, &object);
+    if (case_json(folder, name, &arena, &object, &err)) case_fill(c, &object);
     pn_arena_free(&arena);
-    free(text);
-    snprintf(path, sizeof path, "tests/golden/%s/logits.f32", name);
+    snprintf(path, sizeof path, "%s/%s/logits.f32", folder, name);
     c->logits = (float *)(void *)case_read(path, &n_logits);
     return CHECK("golden case is whole", c->n_prompt > 0 && c->n_greedy > 0 && n_logits == c->n_prompt * (size_t)c->n_vocab * sizeof(float), "%s: %s", name, err.message);
 }
+
+__attribute__((unused)) static bool case_load(golden_case *c, const char *name) { return case_load_from(c, "tests/golden", name); }
 
 __attribute__((unused)) static void case_free(golden_case *c)
 {

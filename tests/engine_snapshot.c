@@ -2,34 +2,10 @@
  * another kind is refused with a sentence, and the session goes on working. */
 #include "base/base.h"
 #include "pinch.h"
+#include "snapshot_bytes.h"
 #include "test.h"
 
-#include <string.h>
-
-enum { MOST = 1 << 22, PROMPT = 70, MORE = 6 };
-
-typedef struct buffer {
-    unsigned char *data; /* [MOST] */
-    size_t n, at;
-} buffer;
-
-static bool put(void *user, const void *bytes, size_t n)
-{
-    buffer *b = user;
-    if (n > MOST - b->n) return false;
-    memcpy(b->data + b->n, bytes, n);
-    b->n += n;
-    return true;
-}
-
-static bool get(void *user, void *bytes, size_t n)
-{
-    buffer *b = user;
-    if (n > b->n - b->at) return false;
-    memcpy(bytes, b->data + b->at, n);
-    b->at += n;
-    return true;
-}
+enum { PROMPT = 70, MORE = 6 };
 
 static bool refuse(void *user, const void *bytes, size_t n)
 {
@@ -61,15 +37,15 @@ static float *go_on(pinch_session *s, int32_t seq, const pinch_token *tokens, in
     return copy;
 }
 
-static pinch_status load(pinch_session *s, const buffer *b, pinch_error *err)
+static pinch_status load(pinch_session *s, const snapshot_bytes *b, pinch_error *err)
 {
-    buffer copy = *b;
+    snapshot_bytes copy = *b;
     copy.at = 0;
-    return pinch_session_load(s, 1, get, &copy, err);
+    return pinch_session_load(s, 1, snapshot_get, &copy, err);
 }
 
 /* Everything cut short and many a changed byte. Afterwards the session serves as if nothing had been. */
-static void hostile(const char *name, pinch_session *s, buffer *b)
+static void hostile(const char *name, pinch_session *s, snapshot_bytes *b)
 {
     pinch_error err = {0};
     const size_t whole = b->n;
@@ -95,13 +71,13 @@ static void hostile(const char *name, pinch_session *s, buffer *b)
 static void round_trip(const char *name, pinch_model *m, pinch_model *other, pinch_cache_type type)
 {
     pinch_error err = {0};
-    buffer b = {malloc(MOST), 0, 0};
+    snapshot_bytes b = {malloc(SNAPSHOT_MOST), 0, 0};
     pinch_token tokens[PROMPT + MORE];
     unsigned long long seed = 5;
     const int32_t n_vocab = pinch_model_n_vocab(m);
     for (size_t i = 0; i < PN_COUNT(tokens); i++) tokens[i] = (pinch_token)(pn_random(&seed) % (unsigned long long)n_vocab);
     pinch_session *a = session_of(m, 128, 8, type), *c = session_of(m, 200, 32, type), *foreign = other ? session_of(other, 128, 8, PINCH_CACHE_F16) : NULL;
-    bool ok = a && c && b.data && pinch_session_feed(a, 0, tokens, PROMPT, &err) == PINCH_OK && pinch_session_save(a, 0, put, &b, &err) == PINCH_OK;
+    bool ok = a && c && b.data && pinch_session_feed(a, 0, tokens, PROMPT, &err) == PINCH_OK && pinch_session_save(a, 0, snapshot_put, &b, &err) == PINCH_OK;
     CHECK("a snapshot is written", ok, "%s: %s", name, err.message);
     if (ok) {
         hostile(name, c, &b);
@@ -115,7 +91,7 @@ static void round_trip(const char *name, pinch_model *m, pinch_model *other, pin
         free(stayed);
         free(restored);
         CHECK("a writer that fails is a status", pinch_session_save(a, 0, refuse, NULL, &err) == PINCH_ERR_IO, "%d", (int)err.status);
-        CHECK("a sequence that is none is refused", pinch_session_save(a, 2, put, &b, &err) == PINCH_ERR_ARGUMENT && pinch_session_load(a, -1, get, &b, &err) == PINCH_ERR_ARGUMENT, "%d",
+        CHECK("a sequence that is none is refused", pinch_session_save(a, 2, snapshot_put, &b, &err) == PINCH_ERR_ARGUMENT && pinch_session_load(a, -1, snapshot_get, &b, &err) == PINCH_ERR_ARGUMENT, "%d",
               (int)err.status);
     }
     if (ok && foreign) {
