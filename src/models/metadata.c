@@ -200,7 +200,10 @@ void pn_describe_routing(pn_builder *b, pn_gating fallback)
 static int32_t layers_of(pn_builder *b, int32_t n_blocks)
 {
     const int32_t n_draft = (int32_t)pn_meta_int(b, "nextn_predict_layers", 0, 0, n_blocks - 1), n = n_blocks - n_draft;
-    return n_draft > 0 && !pn_has_tensor(b, n, "nextn.eh_proj.weight") && pn_has_tensor(b, n, "attn_norm.weight") ? n_blocks : n;
+    const bool there = n_draft > 0 && pn_has_tensor(b, n, "nextn.eh_proj.weight");
+    if (there && !pn_has_tensor(b, 0, "attn_norm.weight"))
+        pn_build_fail(b, PINCH_ERR_UNSUPPORTED, "holds only the block that drafts tokens (MTP) for the model of another file; 'blk.0.attn_norm.weight' is missing");
+    return n_draft > 0 && !there && pn_has_tensor(b, n, "attn_norm.weight") ? n_blocks : n;
 }
 
 void pn_describe_decoder(pn_builder *b)
