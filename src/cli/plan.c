@@ -28,7 +28,7 @@ static void look_at(const view *v, int32_t index, const pn_state_options *state)
     l->window = v->plan->shapes[index].window;
     l->shared_until = -1;
     pn_state_layer_memory(state, index, &l->memory);
-    if (index + 1 == v->n || cut == 0 || cut >= v->plan->head) return;
+    if (cut == 0 || pn_plan_cut(v->plan, index + 1) == 0) return; /* no layer behind it: that of a block that drafts tokens has no steps here */
     l->cut = cut;
     l->alive = v->plan->steps[cut - 1].alive;
 }
