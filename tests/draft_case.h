@@ -89,32 +89,45 @@ static void drafter_close(drafter *d)
     free(d->raw);
 }
 
-static pinch_status drafter_runs(drafter *d, int n_threads, pinch_error *err)
+/* Caches and scratch beyond `limit` bytes are refused: a hostile file may ask for any size. */
+static pinch_status drafter_runs(drafter *d, uint64_t limit, pinch_error *err)
 {
     const pn_state_options so = {.layers = d->net.plan.shapes, .n_layers = d->net.plan.n_layers, .n_seq = 1, .n_ctx = DRAFT_CTX, .n_batch = DRAFT_BATCH, .type_k = PINCH_CACHE_F32,
                                  .type_v = PINCH_CACHE_F32};
-    pinch_status st = pn_state_open(&d->state, &so, err);
-    pn_run_options ro = {.plan = &d->net.plan, .ops = d->ops, .state = d->state, .n_batch = DRAFT_BATCH, .n_out = DRAFT_OUT, .n_ctx = DRAFT_CTX, .n_threads = n_threads};
+    pn_run_options ro = {.plan = &d->net.plan, .ops = d->ops, .n_batch = DRAFT_BATCH, .n_out = DRAFT_OUT, .n_ctx = DRAFT_CTX, .n_threads = d->n_threads};
+    pn_run_options block = ro;
+    uint64_t bytes[3] = {0};
+    block.plan = &d->net.draft.plan;
+    bool fits = pn_state_bytes(&so, &bytes[0]) && pn_run_bytes(&ro, &bytes[1]) && pn_run_bytes(&block, &bytes[2]);
+    for (int i = 0; i < 3; i++) fits = fits && bytes[i] <= limit;
+    pinch_status st = fits ? pn_state_open(&d->state, &so, err) : pn_fail(err, PINCH_ERR_MEMORY, "beyond the limit");
+    ro.state = block.state = d->state;
     if (!st) st = pn_run_open(&d->trunk, &ro, err);
-    ro.plan = &d->net.draft.plan;
-    if (!st) st = pn_run_open(&d->block, &ro, err);
+    if (!st) st = pn_run_open(&d->block, &block, err);
     d->raw = malloc((size_t)pn_network_raw_bytes(&d->net));
-    d->n_threads = n_threads;
-    return st;
+    return !st && !d->raw ? PINCH_ERR_MEMORY : st;
+}
+
+/* The open file is the drafter's, whatever happens. */
+static pinch_status drafter_build(drafter *d, pn_gguf *g, int32_t n_vocab, bool exact, int n_threads, uint64_t limit, pinch_error *err)
+{
+    const pn_weights_options o = {.features = pn_cpu_features(), .exact = exact, .use_mapping = true, .draft = true, .n_vocab = n_vocab};
+    *d = (drafter){.g = g, .ops = pn_ops_best(o.features), .n_threads = n_threads};
+    pinch_status st = pn_network_build(&d->net, g, &o, err);
+    if (!st && d->net.resident_bytes > limit) st = pn_fail(err, PINCH_ERR_MEMORY, "beyond the limit");
+    if (!st) st = pn_pool_open(&d->pool, n_threads, err);
+    if (!st) st = pn_network_load(&d->net, &o, d->pool, err);
+    return st ? st : drafter_runs(d, limit, err);
 }
 
 static bool drafter_open(drafter *d, const char *path, int32_t n_vocab, bool exact, int n_threads)
 {
-    *d = (drafter){0};
+    pn_gguf *g = NULL;
     pinch_error err = {0};
-    const pn_weights_options o = {.features = pn_cpu_features(), .exact = exact, .use_mapping = true, .draft = true, .n_vocab = n_vocab};
-    pinch_status st = pn_gguf_open(&d->g, path, &err);
-    if (!st) st = pn_network_build(&d->net, d->g, &o, &err);
-    if (!st) st = pn_pool_open(&d->pool, n_threads, &err);
-    if (!st) st = pn_network_load(&d->net, &o, d->pool, &err);
-    d->ops = pn_ops_best(o.features);
-    if (!st) st = drafter_runs(d, n_threads, &err);
-    return CHECK("trunk and block open", st == PINCH_OK && d->raw, "%s: %s", path, err.message);
+    *d = (drafter){0};
+    pinch_status st = pn_gguf_open(&g, path, &err);
+    if (!st) st = drafter_build(d, g, n_vocab, exact, n_threads, UINT64_MAX, &err);
+    return CHECK("trunk and block open", st == PINCH_OK, "%s: %s", path, err.message);
 }
 
 /* The block on n tokens from `position` on; the result at the position before the first lies in its layer's floats, those at the others in `hidden`. */

@@ -1,10 +1,12 @@
 /* The block that drafts tokens against golden logits: a prompt with the trunk's results, then a chain of its own; and the same bits for every batch and thread
  * count, as floats and with quantised weights. */
 #include "draft_case.h"
+#include "gguf_mutate.h"
 #include "gguf_variant.h"
 
 #include <dirent.h>
 #include <math.h>
+#include <sys/mman.h>
 
 static double gap(const float *a, const float *b, size_t n)
 {
@@ -150,6 +152,36 @@ static void others(const char *shared)
     }
 }
 
+/* A sentence or a run, whatever the bytes are. Meant for the sanitizers. Returns how many ran. */
+static int mutants(const draft_case *c)
+{
+    const int n = getenv("PINCH_LONG") ? 2000 : 40, fd = memfd_create("mutant", MFD_CLOEXEC);
+    bytes good, bad = {0};
+    int opened = 0, silent = 0;
+    if (!CHECK("a model is read", fd >= 0 && bytes_read(&good, c->path), "%s", c->path)) return 0;
+    bytes_add(&bad, good.p, good.n);
+    layout l = gguf_layout(&good);
+    for (int i = 0; i < n; i++) {
+        drafter d = {0};
+        results r = {0};
+        pn_gguf *g = NULL;
+        pinch_error err = {0};
+        gguf_mutate(&bad, &good, &l, (unsigned long long)i);
+        pinch_status st = bytes_write(fd, &bad) ? pn_gguf_open_fd(&g, fd, "mutant", &err) : PINCH_ERR_IO;
+        if (!st) st = drafter_build(&d, g, c->n_vocab, false, 1, 64 << 20, &err);
+        if (!st && d.net.draft.plan.n_logits == c->n_vocab && results_get(&r, c, &d.net)) opened += drafter_walk(&d, c, DRAFT_BATCH, r.logits, r.hidden);
+        silent += st && !err.message[0];
+        results_free(&r);
+        drafter_close(&d);
+    }
+    CHECK("a mutant that does not run is a sentence", silent == 0, "%s: %d of %d ran, %d without a sentence", c->name, opened, n, silent);
+    close(fd);
+    layout_free(&l);
+    free(good.p);
+    free(bad.p);
+    return opened;
+}
+
 /* ---- all cases -------------------------------------------------------------------------------------------------------------------------------------- */
 
 static int folder_each(const char *folder)
@@ -157,7 +189,7 @@ static int folder_each(const char *folder)
     char temporary[64];
     snprintf(temporary, sizeof temporary, "/tmp/pinch-draft-%ld.gguf", (long)getpid());
     DIR *dir = opendir(folder);
-    int n = 0;
+    int n = 0, mutants_ran = 0;
     for (const struct dirent *e = dir ? readdir(dir) : NULL; e; e = readdir(dir)) {
         draft_case c;
         if (*e->d_name != '.' && draft_load(&c, folder, e->d_name)) {
@@ -166,11 +198,13 @@ static int folder_each(const char *folder)
             same_bits(&c, c.path, "floats");
             quantised(&c, temporary);
             refused(&c, temporary);
+            mutants_ran += mutants(&c);
             n++;
         }
         if (*e->d_name != '.') draft_free(&c);
     }
     if (dir) closedir(dir);
+    CHECK("some mutants run", mutants_ran > 0 || n == 0, "of %d models", n);
     return n;
 }
 
