@@ -143,6 +143,13 @@ PINCH_API pinch_status pinch_template_render(const char *source, size_t n_source
 
 typedef enum pinch_cache_type { PINCH_CACHE_F32 = 0, PINCH_CACHE_F16 = 1, PINCH_CACHE_Q8_0 = 2 } pinch_cache_type;
 
+/* Drafts: tokens that are guessed cheaply, computed in one batch, and kept as far as they are what would have been chosen anyway. The text is the same with
+ * every sampler and seed; only the time differs, and drafts are given up where they are measured to make tokens slower. */
+typedef enum pinch_draft {
+    PINCH_DRAFT_NONE = 0,
+    PINCH_DRAFT_LOOKUP = 1 /* what followed the last few tokens where they came before in the text */
+} pinch_draft;
+
 typedef struct pinch_session_options {
     int32_t n_ctx;           /* positions per sequence; 0: the model's, at most 8192, less where memory asks for it (logged) */
     int32_t n_batch;         /* rows computed at once; 0: 256, at most n_ctx */
@@ -153,6 +160,8 @@ typedef struct pinch_session_options {
     pinch_cache_type type_v; /* default f16 */
     int32_t n_checkpoints;   /* places in texts to go back to without computing all again, where recurrent layers or windows forget (the end of each
                               * prompt, and every 1,024 tokens of it); 0: with recurrent layers as many as 64 MiB hold, 1..8, else none; < 0: none */
+    pinch_draft draft;       /* what pinch_generate does; default none */
+    int32_t n_draft;         /* tokens of one draft at most, 1..7, below n_batch; 0: what suits the kind */
     pinch_callbacks callbacks;
 } pinch_session_options;
 
@@ -164,6 +173,7 @@ typedef struct pinch_memory_plan {
     uint64_t weights_mapped;   /* weights used in place from the file's pages */
     uint64_t kv;               /* keys, values and what recurrent layers carry */
     uint64_t checkpoints;
+    uint64_t drafts;           /* what recurrent layers carried after each token of a draft */
     uint64_t scratch;          /* activations, logits, per-thread work */
     uint64_t other;            /* vocabulary, metadata, the program itself */
     uint64_t total;
@@ -271,7 +281,7 @@ PINCH_API void pinch_sampler_reset(pinch_sampler *sampler); /* forgets the text,
 typedef enum pinch_stop { PINCH_STOP_EOS = 0, PINCH_STOP_LENGTH = 1, PINCH_STOP_STRING = 2, PINCH_STOP_ABORT = 3 } pinch_stop;
 
 /* One generated token and the text that became certain with it (whole UTF-8 characters, may be empty). True stops. Token -1: the text
- * that was still held back when generation ended. */
+ * that was still held back when generation ended. With drafts, the session's position and logits are all that may be asked for here. */
 typedef bool (*pinch_token_fn)(void *user, pinch_token token, const char *text, size_t n);
 
 typedef struct pinch_generate_options {
@@ -284,9 +294,16 @@ typedef struct pinch_generate_options {
     void *user;
 } pinch_generate_options;
 
+typedef struct pinch_draft_stats {
+    int32_t n_drafted, n_accepted; /* tokens */
+    bool given_up;                 /* tokens took longer with drafts */
+    double plain_ms, draft_ms;     /* that a token took without and with drafts, of late; 0: not measured */
+} pinch_draft_stats;
+
 typedef struct pinch_generate_result {
     int32_t n_tokens;
     pinch_stop stop;
+    pinch_draft_stats drafts;      /* zero without drafts */
 } pinch_generate_result;
 
 PINCH_API pinch_generate_options pinch_generate_options_default(void);

@@ -159,8 +159,62 @@ static void checkpoints(void)
     pn_state_close(s);
 }
 
+/* A batch that may end after any of its rows: what was kept after each comes back, once, and for that sequence alone. */
+static void kept(void)
+{
+    enum { FIRST = 5, ROWS = 4 };
+    static const pn_layer_shape mixed[] = {{HEADS, D, D, WINDOW, 0}, {0, 0, 0, 0, 100}, {HEADS, D, D, 0, 7}};
+    pn_state_options o = {.layers = mixed, .n_layers = 3, .n_seq = 2, .n_ctx = CTX, .n_batch = BATCH, .n_kept = ROWS - 1, .type_k = PINCH_CACHE_F16, .type_v = PINCH_CACHE_F16};
+    uint64_t bytes = 0;
+    CHECK("a kept row holds all recurrent floats", pn_state_kept_bytes(&o, &bytes) && bytes == (ROWS - 1) * (448 + 64), "%llu", (unsigned long long)bytes);
+    pn_state *s = NULL;
+    pinch_error err = {0};
+    if (!CHECK("a state that keeps rows opens", pn_state_open(&s, &o, &err) == PINCH_OK, "%s", err.message)) return;
+    pn_state_advance(s, 0, FIRST);
+    CHECK("nothing is kept unasked", !pn_state_kept(s, 1, 0, FIRST), "%p", (void *)pn_state_kept(s, 1, 0, FIRST));
+    for (int32_t end = 1; end <= ROWS; end++) { /* rows that stay */
+        float *a = pn_state_recurrent(s, 1, 0), *b = pn_state_recurrent(s, 2, 0);
+        const int32_t first = pn_state_length(s, 0);
+        pn_state_keep(s, 0, ROWS);
+        pn_state_advance(s, 0, ROWS);
+        for (int32_t p = first; p < first + ROWS; p++) {
+            a[0] = a[99] = b[6] = (float)p;
+            const bool last = p + 1 == first + ROWS;
+            float *const at[] = {pn_state_kept(s, 1, 0, p), pn_state_kept(s, 2, 0, p)};
+            CHECK("every row but the last has a place", last ? !at[0] && !at[1] : at[0] && at[1] && at[0] != at[1], "row %d", (int)(p - first));
+            if (last || !at[0] || !at[1]) continue;
+            memcpy(at[0], a, 100 * sizeof *a);
+            memcpy(at[1], b, 7 * sizeof *b);
+        }
+        CHECK("rows before it, and another sequence's, have none", !pn_state_kept(s, 1, 0, first - 1) && !pn_state_kept(s, 1, 1, first), "%d", (int)first);
+        CHECK("before the batch nothing is kept", pn_state_can_rewind(s, 0, first) == 0, "%d", (int)pn_state_can_rewind(s, 0, first));
+        const int32_t n = first + end;
+        CHECK("behind any row going back is exact", pn_state_can_rewind(s, 0, n) == n, "%d, not %d", (int)pn_state_can_rewind(s, 0, n), (int)n);
+        pn_state_rewind(s, 0, n);
+        CHECK("and brings the floats of that row", pn_state_length(s, 0) == n && a[0] == (float)(n - 1) && a[99] == (float)(n - 1) && b[6] == (float)(n - 1), "%d: %g", (int)n, (double)a[0]);
+        CHECK("going on from there is exact", pn_state_can_rewind(s, 0, n) == n, "%d", (int)pn_state_can_rewind(s, 0, n));
+        CHECK("and what was kept is gone", pn_state_can_rewind(s, 0, n - 1) == 0 && !pn_state_kept(s, 1, 0, first), "%d", (int)pn_state_can_rewind(s, 0, n - 1));
+    }
+    pn_state_keep(s, 0, ROWS);
+    pn_state_advance(s, 0, ROWS);
+    const int32_t n = pn_state_length(s, 0);
+    pn_state_advance(s, 1, n);
+    pn_state_copy(s, 1, 0);
+    CHECK("another sequence's floats are not those that were kept", pn_state_can_rewind(s, 0, n - 1) == 0 && pn_state_can_rewind(s, 0, n) == n, "%d", (int)pn_state_can_rewind(s, 0, n - 1));
+    pn_state_close(s);
+    const pn_layer_shape plain = {HEADS, D, D, 0, 0};
+    o.layers = &plain;
+    o.n_layers = 1;
+    CHECK("without recurrent layers nothing is kept", pn_state_kept_bytes(&o, &bytes) && bytes == 0, "%llu", (unsigned long long)bytes);
+    o.layers = mixed;
+    o.n_layers = 3;
+    o.n_kept = INT32_MAX;
+    CHECK("more than an address space holds is refused", sizeof(size_t) > 4 || !pn_state_kept_bytes(&o, &bytes), "%llu", (unsigned long long)bytes);
+}
+
 int main(void)
 {
+    kept();
     carried();
     checkpoints();
     sizes();

@@ -26,6 +26,7 @@ typedef struct cli_settings {
     int32_t threads, threads_batch, n_ctx, n_batch, n_checkpoints;
     int32_t type_k, type_v;  /* pinch_cache_type */
     int32_t activations;     /* pinch_activations */
+    int32_t draft, n_draft;  /* pinch_draft */
     cli_list kernels;
     bool mapping, plan;
 
@@ -54,7 +55,7 @@ typedef struct cli_settings {
 
 /* ---- options (options.c) --------------------------------------------------------------------------- */
 
-typedef enum cli_kind { CLI_ON, CLI_OFF, CLI_TEXT, CLI_LIST, CLI_INT, CLI_FLOAT, CLI_SEED, CLI_CHOICE } cli_kind;
+typedef enum cli_kind { CLI_ON, CLI_OFF, CLI_TEXT, CLI_LIST, CLI_INT, CLI_FLOAT, CLI_SEED, CLI_CHOICE, CLI_DRAFT } cli_kind;
 
 typedef struct cli_option {
     const char *names[3];   /* as typed; help shows the first two */
@@ -87,7 +88,8 @@ typedef struct cli_command {
 
 #define CLI_FIELD(field) offsetof(cli_settings, field)
 
-extern const cli_group cli_model_group, cli_context_group, cli_compute_group, cli_sampling_group, cli_output_group, cli_seed_group;
+extern const cli_group cli_model_group, cli_context_group, cli_compute_group, cli_draft_group, cli_sampling_group, cli_output_group, cli_seed_group;
+extern const char *const cli_draft_kinds[];
 extern const cli_command cli_run, cli_chat, cli_tokenize, cli_detokenize, cli_template, cli_logits, cli_perplexity, cli_bench, cli_info, cli_check;
 
 cli_settings cli_settings_default(void);
@@ -173,6 +175,9 @@ typedef struct cli_engine {
 } cli_engine;
 int cli_open_engine(const cli_settings *s, cli_engine *e); /* a status; on failure everything is closed and a sentence printed */
 void cli_close_engine(cli_engine *e);
+/* What --spec came to, as text and as the member "spec" of an object. */
+const char *cli_draft_text(char text[192], const pinch_draft_stats *stats);
+void cli_put_drafts(pn_json_writer *w, const cli_settings *s, const pinch_draft_stats *stats);
 /* Prints the plan of `--plan` and returns the status. */
 int cli_print_plan(const cli_settings *s);
 void cli_put_plan(pn_json_writer *w, const pinch_memory_plan *plan);

@@ -19,7 +19,7 @@ static const cli_option options[] = {
     {{"--special"}, NULL, CLI_ON, CLI_FIELD(special), 0, 0, NULL, "Shows special tokens in the text.", ""},
 };
 static const cli_group own = {"Conversation", options, PN_COUNT(options)};
-static const cli_group *const groups[] = {&cli_model_group, &own, &cli_seed_group, &cli_sampling_group, &cli_context_group, &cli_compute_group, &cli_output_group, NULL};
+static const cli_group *const groups[] = {&cli_model_group, &own, &cli_seed_group, &cli_sampling_group, &cli_context_group, &cli_compute_group, &cli_draft_group, &cli_output_group, NULL};
 static const cli_example examples[] = {
     {"pinch chat -m model.gguf -n 32 -sys \"You answer in one sentence.\"", "talk; /help shows what else can be typed"},
     {"echo \"What is a llama?\" | pinch chat -m model.gguf -n 32 --seed 7", "one message from a script"},
@@ -172,7 +172,7 @@ static pinch_status generate(chat *c, const cli_ids *ids, pinch_error *err)
     o.on_token = on_token;
     o.user = c;
     c->answer.n = 0;
-    c->result = (pinch_generate_result){0, PINCH_STOP_ABORT};
+    c->result = (pinch_generate_result){.stop = PINCH_STOP_ABORT};
     c->prompt_tokens = ids->n;
     double start = pn_now();
     pinch_status st = pinch_session_sync(c->e.session, 0, ids->data, ids->n, &c->reused, err);
@@ -212,6 +212,7 @@ static int print_json(const chat *c)
     pn_json_double(&w, c->prompt_seconds * 1e3);
     pn_json_put_key(&w, "generate_ms");
     pn_json_double(&w, c->generate_seconds * 1e3);
+    cli_put_drafts(&w, c->s, &c->result.drafts);
     pn_json_object_end(&w);
     return cli_write_json(c->s, &w);
 }
@@ -313,6 +314,10 @@ static int command_stats(chat *c, const char *rest)
     reply(text);
     snprintf(text, sizeof text, "memory: %s at most so far, %s planned; seed %" PRIu64 "\n", cli_bytes(b, pn_memory_peak()), cli_bytes(d, c->e.plan.total), c->s->seed);
     reply(text);
+    if (c->s->draft) {
+        reply(cli_draft_text(text, &c->result.drafts));
+        reply("\n");
+    }
     return CLI_DONE;
 }
 

@@ -21,12 +21,13 @@ static const cli_option options[] = {
     {{"--no-parse-special"}, NULL, CLI_ON, CLI_FIELD(no_parse_special), 0, 0, NULL, "Takes text such as <|im_end|> in the prompt for plain text.", ""},
 };
 static const cli_group own = {"Text", options, PN_COUNT(options)};
-static const cli_group *const groups[] = {&cli_model_group, &own, &cli_seed_group, &cli_sampling_group, &cli_context_group, &cli_compute_group, &cli_output_group, NULL};
+static const cli_group *const groups[] = {&cli_model_group, &own, &cli_seed_group, &cli_sampling_group, &cli_context_group, &cli_compute_group, &cli_draft_group, &cli_output_group, NULL};
 static const cli_example examples[] = {
     {"pinch run -m model.gguf -p \"The capital of France is\" -n 16", "continue a sentence"},
     {"pinch run -m model.gguf -f text.txt -n 16 --temp 0 --json", "the likeliest continuation of a file, with timings, for scripts"},
     {"pinch run -m model.gguf -p \"1, 2, 3,\" -n 16 --seed 7 --stop \"10\"", "the same text each time, ending before a word"},
     {"pinch run -m model.gguf -f text.txt -n 16 --prompt-cache state.bin", "compute a long prompt once"},
+    {"pinch run -m model.gguf -f text.txt -n 16 --spec lookup", "faster where the answer repeats the text"},
     {"pinch run -m model.gguf -p x -c 256 --plan", "how much memory that would take"},
 };
 
@@ -150,6 +151,7 @@ static int print_json(const cli_settings *s, const run_output *r, const cli_engi
     put_double(&w, "prompt_tps", prompt_speed(t, n_prompt));
     put_double(&w, "tps", speed(t, result));
     pn_json_object_end(&w);
+    cli_put_drafts(&w, s, &result->drafts);
     pn_json_put_key(&w, "memory");
     pn_json_object(&w);
     pn_json_put_key(&w, "plan_bytes");
@@ -193,6 +195,7 @@ static pinch_status generate(const cli_settings *s, const cli_engine *e, pinch_s
 
 static int report(const cli_settings *s, const run_output *r, const cli_engine *e, size_t n_prompt, const pinch_generate_result *result, const run_times *t)
 {
+    char drafts[192];
     if (r->failed) return s->json ? cli_fail(s, "out of memory for the text") : CLI_FAILED;
     int status = CLI_DONE;
     if (s->json) {
@@ -201,6 +204,7 @@ static int report(const cli_settings *s, const run_output *r, const cli_engine *
         if (isatty(STDOUT_FILENO) == 1) cli_write("\n", 1);
         status = cli_flush(s);
         remark_speed(s, n_prompt, result, t);
+        if (s->draft) cli_remark(s, "%s", cli_draft_text(drafts, &result->drafts));
     }
     return status == CLI_DONE && cli_interrupted(NULL) ? CLI_INTERRUPTED : status;
 }
@@ -209,7 +213,7 @@ static int run_with(cli_settings *s, cli_engine *e, run_output *r)
 {
     pinch_error err = {PINCH_OK, ""};
     pinch_sampler *sampler = NULL;
-    pinch_generate_result result = {0, PINCH_STOP_ABORT};
+    pinch_generate_result result = {.stop = PINCH_STOP_ABORT};
     run_times t = {0, 0};
     cli_ids prompt = {NULL, 0};
     int status = cli_open_sampler(s, e->model, &sampler);

@@ -5,6 +5,7 @@
 #include "base/number.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -25,6 +26,8 @@ pinch_session_options cli_session_options(const cli_settings *s)
     o.n_threads_batch = s->threads_batch;
     o.type_k = (pinch_cache_type)s->type_k;
     o.type_v = (pinch_cache_type)s->type_v;
+    o.draft = (pinch_draft)s->draft;
+    o.n_draft = s->n_draft;
     o.callbacks = (pinch_callbacks){.log = cli_log, .progress = s->prompt_progress ? cli_progress : NULL, .abort = cli_interrupted, .user = (void *)(uintptr_t)s};
     return o;
 }
@@ -90,7 +93,8 @@ void cli_put_plan(pn_json_writer *w, const pinch_memory_plan *plan)
     const struct {
         const char *key;
         uint64_t value;
-    } members[] = {{"weights_resident", plan->weights_resident}, {"weights_mapped", plan->weights_mapped}, {"kv", plan->kv}, {"checkpoints", plan->checkpoints}, {"scratch", plan->scratch}, {"other", plan->other},
+    } members[] = {{"weights_resident", plan->weights_resident}, {"weights_mapped", plan->weights_mapped}, {"kv", plan->kv}, {"checkpoints", plan->checkpoints}, {"drafts", plan->drafts},
+                   {"scratch", plan->scratch}, {"other", plan->other},
                    {"total_bytes", plan->total}, {"available_bytes", plan->available}, {"n_ctx", (uint64_t)plan->n_ctx}, {"n_batch", (uint64_t)plan->n_batch}};
     pn_json_object(w);
     for (size_t i = 0; i < PN_COUNT(members); i++) {
@@ -106,7 +110,7 @@ void cli_show_plan(const pinch_memory_plan *plan)
     const struct {
         const char *what;
         uint64_t bytes;
-    } rows[] = {{"weights, packed", plan->weights_resident}, {"weights, mapped", plan->weights_mapped}, {"cache", plan->kv}, {"checkpoints", plan->checkpoints}, {"scratch", plan->scratch},
+    } rows[] = {{"weights, packed", plan->weights_resident}, {"weights, mapped", plan->weights_mapped}, {"cache", plan->kv}, {"checkpoints", plan->checkpoints}, {"drafts", plan->drafts}, {"scratch", plan->scratch},
                 {"other", plan->other}, {"together", plan->total}, {"available", plan->available}};
     cli_print("memory for a context of %" PRId32 ", batches of %" PRId32 "\n", plan->n_ctx, plan->n_batch);
     for (size_t i = 0; i < PN_COUNT(rows); i++) cli_print("  %-18s %12s\n", rows[i].what, rows[i].bytes == UINT64_MAX ? "unknown" : cli_bytes(text, rows[i].bytes));
@@ -129,6 +133,39 @@ int cli_print_plan(const cli_settings *s)
     else cli_show_plan(&plan);
     const int status = s->json ? cli_write_json(s, &w) : cli_flush(s);
     return st ? cli_error(s, &err) : status;
+}
+
+/* ---- drafts --------------------------------------------------------------------------------------------------- */
+
+const char *cli_draft_text(char text[192], const pinch_draft_stats *d)
+{
+    char a[64], b[64];
+    const int n = snprintf(text, 192, "drafts: %" PRId32 " of %" PRId32 " tokens accepted%s", d->n_accepted, d->n_drafted, d->given_up ? ", given up as slower" : "");
+    if (d->draft_ms > 0) snprintf(text + n, 192 - (size_t)n, "; a token takes %s ms with them, %s ms without", cli_fixed(a, d->draft_ms, 2), cli_fixed(b, d->plain_ms, 2));
+    return text;
+}
+
+void cli_put_drafts(pn_json_writer *w, const cli_settings *s, const pinch_draft_stats *d)
+{
+    pn_json_put_key(w, "spec");
+    if (!s->draft) {
+        pn_json_null(w);
+        return;
+    }
+    pn_json_object(w);
+    pn_json_put_key(w, "kind");
+    pn_json_cstring(w, cli_draft_kinds[s->draft]);
+    pn_json_put_key(w, "drafted");
+    pn_json_int(w, d->n_drafted);
+    pn_json_put_key(w, "accepted");
+    pn_json_int(w, d->n_accepted);
+    pn_json_put_key(w, "given_up");
+    pn_json_bool(w, d->given_up);
+    pn_json_put_key(w, "token_ms");
+    pn_json_double(w, d->draft_ms);
+    pn_json_put_key(w, "plain_token_ms");
+    pn_json_double(w, d->plain_ms);
+    pn_json_object_end(w);
 }
 
 /* ---- samplers ------------------------------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 
 static const char *const cache_types[] = {"f32", "f16", "q8_0", NULL};    /* as pinch_cache_type counts */
 static const char *const activation_types[] = {"q8", "f32", NULL};        /* as pinch_activations counts */
+const char *const cli_draft_kinds[] = {"none", "lookup", NULL};           /* as pinch_draft counts */
 static const char *const mirostat_choices[] = {"0", "1", "2", NULL};
 
 static const cli_option model_options[] = {
@@ -39,6 +40,11 @@ static const cli_option compute_options[] = {
     {{"--plan"}, NULL, CLI_ON, CLI_FIELD(plan), 0, 0, NULL, "Prints how much memory this would take, and does nothing else.", ""},
 };
 const cli_group cli_compute_group = {"Memory and speed", COUNTED(compute_options)};
+
+static const cli_option draft_options[] = {
+    {{"--spec"}, "KIND[:N]", CLI_DRAFT, CLI_FIELD(draft), 0, 0, cli_draft_kinds, "Guesses up to N tokens (1 to 7) and computes them at once, for the same text in less time: lookup guesses what followed the last words before.", "none"},
+};
+const cli_group cli_draft_group = {"Speculation", COUNTED(draft_options)};
 
 static const cli_option sampling_options[] = {
     {{"--temp", "--temperature"}, "X", CLI_FLOAT, CLI_FIELD(sampling.temperature), 0, 0, NULL, "Higher is more surprising; 0 always takes the likeliest token.", NULL},
@@ -214,11 +220,12 @@ static bool set_seed(cli_settings *s, const cli_option *o, const char *text)
     return true;
 }
 
-static bool set_choice(const cli_settings *s, const cli_option *o, void *field, const char *text)
+/* The first n bytes of `text` are the choice; messages name all of it. */
+static bool set_choice(const cli_settings *s, const cli_option *o, void *field, const char *text, size_t n_choice)
 {
     char all[128] = "";
     for (int32_t i = 0; o->choices[i]; i++) {
-        if (!strcmp(o->choices[i], text)) {
+        if (strlen(o->choices[i]) == n_choice && !memcmp(o->choices[i], text, n_choice)) {
             *(int32_t *)field = i;
             return true;
         }
@@ -227,6 +234,15 @@ static bool set_choice(const cli_settings *s, const cli_option *o, void *field, 
     }
     cli_misuse(s, "%s %s: %s is wanted", o->names[0], text, all);
     return false;
+}
+
+/* "lookup" or "lookup:4". */
+static bool set_draft(cli_settings *s, const cli_option *o, const char *text)
+{
+    const size_t n = strcspn(text, ":");
+    const cli_option number = {.names = {"--spec KIND:N, where N is"}, .min = 1, .max = 7};
+    s->n_draft = 0;
+    return set_choice(s, o, &s->draft, text, n) && (!text[n] || set_int(s, &number, &s->n_draft, text + n + 1));
 }
 
 static bool set_option(cli_settings *s, const cli_option *o, const char *text)
@@ -240,7 +256,8 @@ static bool set_option(cli_settings *s, const cli_option *o, const char *text)
     case CLI_INT: return set_int(s, o, field, text);
     case CLI_FLOAT: return set_float(s, o, field, text);
     case CLI_SEED: return set_seed(s, o, text);
-    case CLI_CHOICE: return set_choice(s, o, field, text);
+    case CLI_CHOICE: return set_choice(s, o, field, text, strlen(text));
+    case CLI_DRAFT: return set_draft(s, o, text);
     }
     return false;
 }

@@ -34,6 +34,30 @@ typedef struct pn_text { /* of a sequence */
     int32_t mark;             /* length before the call under way */
 } pn_text;
 
+typedef struct pn_pace { /* how long tokens take with and without drafts */
+    double plain;             /* seconds without, mean of the last few */
+    double drafted;           /* seconds with, of the last whole window of rounds; 0: none yet */
+    int32_t n_plain, since;   /* tokens measured; rounds with drafts since the last of them */
+    double seconds;           /* of the window under way */
+    int32_t rounds, tokens;
+    int32_t slow;             /* windows in a row that were slower */
+} pn_pace;
+
+/* Writes at most `most` tokens behind the `length` tokens of a sequence's text, which the last of them was chosen for but not computed; returns how many. */
+typedef int32_t (*pn_propose_fn)(pinch_session *s, int32_t seq, int32_t length, int32_t most);
+
+typedef struct pn_drafts { /* of a session, see draft.c */
+    pn_propose_fn propose;    /* NULL: no drafts */
+    int32_t most;             /* tokens of one */
+    bool unmeasured;          /* for tests: always as many as can be */
+    bool told;                /* that they were given up */
+    pn_pace pace;
+    pinch_draft_stats stats;  /* of the generation under way */
+    double seconds;           /* that the round under way took so far */
+    int32_t taken;            /* tokens that it gave; 0: no round is under way */
+    int32_t seq, row, ahead;  /* rows row+1 .. row+ahead of the last batch are computed, but no part of the sequence's text yet */
+} pn_drafts;
+
 struct pinch_session {
     pinch_model *model;       /* only its in_sessions changes */
     size_t planned_bytes;     /* its own part of them */
@@ -51,6 +75,7 @@ struct pinch_session {
     float *full_logits;       /* [n_vocab] for a pruned head; NULL: the run's rows are whole */
     float *logits;            /* of the last row that wanted them; NULL: none since the last call that computed */
     int32_t logits_seq, logits_length; /* the row's sequence, and how many tokens that held with it */
+    pn_drafts drafts;
     char *text;               /* generate: text held back */
     size_t text_capacity;
 };
@@ -64,6 +89,33 @@ const pn_kernel *pn_model_kernel(const pinch_model *model, pn_type type);
 pinch_status pn_model_needs_vocab(const pinch_model *model, pinch_error *err);
 /* That a session has a sequence of this number. */
 pinch_status pn_session_check(const pinch_session *s, int32_t seq, pinch_error *err);
+
+/* ---- eval.c: one sequence's rows ahead of its text ---- */
+
+/* Computes the n tokens that stand behind sequence `seq`'s text as one batch. The first is text now and its logits are at hand; the others are ahead.
+ * A failure leaves the sequence as it was. */
+pinch_status pn_session_run_ahead(pinch_session *s, int32_t seq, int32_t n, pinch_error *err);
+/* The next row that is ahead becomes text, its logits those at hand. The caller may stop instead. */
+pinch_status pn_session_take_ahead(pinch_session *s, pinch_error *err);
+/* Forgets what is ahead. */
+void pn_session_settle(pinch_session *s);
+
+/* ---- draft.c ---- */
+
+/* The drafter of a kind. */
+pn_propose_fn pn_drafter(pinch_draft kind);
+void pn_draft_begin(pinch_session *s);
+/* As pinch_session_feed of one token; with drafts behind it, as many as `most` and the context allow. */
+pinch_status pn_draft_feed(pinch_session *s, int32_t seq, pinch_token token, int32_t most, pinch_error *err);
+void pn_draft_end(pinch_session *s, pinch_draft_stats *stats);
+
+/* ---- pace.c: whether drafts pay ---- */
+
+/* Whether the next token should be computed without drafts, to know what that takes. */
+bool pn_pace_wants_plain(const pn_pace *p);
+void pn_pace_plain(pn_pace *p, double seconds);
+/* A round with drafts gave so many tokens. True: drafts should be given up. */
+bool pn_pace_round(pn_pace *p, int32_t tokens, double seconds);
 
 /* What pinch_tokenize, pinch_detokenize, pinch_chat_render and pinch_template_render copy into a buffer: malloc'ed, the caller's. */
 pinch_status pn_text_encode(const pinch_model *model, const char *text, size_t n, bool add_special, bool parse_special, pinch_token **ids, size_t *n_ids, pinch_error *err);

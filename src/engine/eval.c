@@ -64,6 +64,14 @@ static const pinch_row *token_rows(pinch_session *s, int32_t seq, const pinch_to
     return s->rows;
 }
 
+/* Makes the head's row i, which is row `row` of the batch, the logits at hand. */
+static void take_logits(pinch_session *s, int32_t i, int32_t row)
+{
+    s->logits = whole_logits(s, i);
+    s->logits_seq = s->places[row].seq;
+    s->logits_length = s->places[row].position + 1;
+}
+
 /* Logits of the rows that want them, a few at a time. */
 static pinch_status hand_out(pinch_session *s, const pinch_row *rows, int32_t n, size_t first, pinch_row_fn fn, void *user, pinch_error *err)
 {
@@ -75,9 +83,7 @@ static pinch_status hand_out(pinch_session *s, const pinch_row *rows, int32_t n,
         pn_run_head(s->run, s->pool, threads_for(s, m), s->out_rows + done, m);
         for (int32_t i = 0; i < m; i++) {
             const int32_t row = s->out_rows[done + i];
-            s->logits = whole_logits(s, i);
-            s->logits_seq = s->places[row].seq;
-            s->logits_length = s->places[row].position + 1;
+            take_logits(s, i, row);
             if (fn && fn(user, first + (size_t)row, s->logits, s->model->network.n_vocab)) return pn_fail(err, PINCH_ABORTED, "stopped by the caller");
         }
     }
@@ -107,6 +113,7 @@ static pinch_status go_back(pinch_session *s, int32_t seq, int32_t n, pinch_erro
 
 static void set_marks(pinch_session *s)
 {
+    pn_session_settle(s);
     for (int32_t i = 0; i < s->n_seq; i++) s->texts[i].mark = pn_state_length(s->state, i);
 }
 
@@ -122,7 +129,10 @@ static void restore(pinch_session *s)
 
 /* ---- the API ------------------------------------------------------------------------------------------------------------------------------- */
 
-static bool stop_wanted(const pinch_session *s) { return s->callbacks.abort && s->callbacks.abort(s->callbacks.user); }
+static pinch_status check_stop(const pinch_session *s, pinch_error *err)
+{
+    return s->callbacks.abort && s->callbacks.abort(s->callbacks.user) ? pn_fail(err, PINCH_ABORTED, "stopped by the caller") : PINCH_OK;
+}
 
 /* What is to be computed: rows, or tokens of one sequence, of which the very last gives logits. */
 typedef struct input {
@@ -156,10 +166,11 @@ static pinch_status compute(pinch_session *s, const input *in, pinch_error *err)
 {
     if (in->n) s->logits = NULL;
     for (size_t at = 0; at < in->n;) {
-        if (stop_wanted(s)) return pn_fail(err, PINCH_ABORTED, "stopped by the caller");
+        pinch_status st = check_stop(s, err);
+        if (st) return st;
         const int32_t m = next_rows(s, in, at);
         const pinch_row *rows = in->rows ? in->rows + at : token_rows(s, in->seq, in->tokens + at, m, at + (size_t)m == in->n);
-        pinch_status st = run_batch(s, rows, m, err);
+        st = run_batch(s, rows, m, err);
         if (!st) st = hand_out(s, rows, m, at, in->fn, in->user, err);
         if (st) return st;
         at += (size_t)m;
@@ -233,8 +244,52 @@ pinch_status pinch_session_copy(pinch_session *s, int32_t from, int32_t to, pinc
     pinch_status st = pn_session_check(s, from, err);
     if (!st) st = pn_session_check(s, to, err);
     if (st || from == to) return st;
+    pn_session_settle(s);
     if (s->logits_seq == to) s->logits = NULL;
     pn_state_copy(s->state, from, to);
     memcpy(s->texts[to].tokens, s->texts[from].tokens, (size_t)pn_state_length(s->state, from) * sizeof(pinch_token));
     return PINCH_OK;
+}
+
+/* ---- ahead of the text ---------------------------------------------------------------------------------------------------------------- */
+
+pinch_status pn_session_run_ahead(pinch_session *s, int32_t seq, int32_t n, pinch_error *err)
+{
+    set_marks(s);
+    s->logits = NULL;
+    pinch_status st = check_stop(s, err);
+    if (!st) {
+        pn_state_keep(s->state, seq, n);
+        st = run_batch(s, token_rows(s, seq, s->texts[seq].tokens + pn_state_length(s->state, seq), n, false), n, err);
+    }
+    if (st) {
+        restore(s);
+        return st;
+    }
+    for (int32_t i = 0; i < n; i++) s->out_rows[i] = i;
+    pn_run_head(s->run, s->pool, threads_for(s, n), s->out_rows, n);
+    s->drafts.seq = seq;
+    s->drafts.row = 0;
+    s->drafts.ahead = n - 1;
+    take_logits(s, 0, 0);
+    return PINCH_OK;
+}
+
+pinch_status pn_session_take_ahead(pinch_session *s, pinch_error *err)
+{
+    const pinch_status st = check_stop(s, err);
+    s->logits = NULL;
+    if (st) return st;
+    s->drafts.row++;
+    s->drafts.ahead--;
+    take_logits(s, s->drafts.row, s->drafts.row);
+    return PINCH_OK;
+}
+
+void pn_session_settle(pinch_session *s)
+{
+    const int32_t seq = s->drafts.seq, n = pinch_session_position(s, seq);
+    if (s->drafts.ahead == 0) return;
+    s->drafts.ahead = 0;
+    pn_state_rewind(s->state, seq, n);
 }

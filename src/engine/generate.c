@@ -168,14 +168,16 @@ pinch_status pinch_generate(pinch_session *s, int32_t seq, pinch_sampler *sample
     if (!st) st = check_logits(s, seq, err);
     if (st) return st;
     *result = (pinch_generate_result){.stop = PINCH_STOP_LENGTH};
+    pn_draft_begin(s);
     pinch_token token;
     while (o.max_tokens < 0 || result->n_tokens < o.max_tokens) {
         if (turn(&out, sampler, result, &token)) break;
         if (o.max_tokens >= 0 && result->n_tokens == o.max_tokens) break;
         if (pinch_session_position(s, seq) >= s->n_ctx) break;
-        st = pinch_session_feed(s, seq, &token, 1, err);
+        st = pn_draft_feed(s, seq, token, o.max_tokens < 0 ? INT32_MAX : o.max_tokens - result->n_tokens - 1, err);
         if (st) break;
     }
+    pn_draft_end(s, &result->drafts);
     if (st == PINCH_ABORTED) {
         result->stop = PINCH_STOP_ABORT;
         st = PINCH_OK;

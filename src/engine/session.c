@@ -9,6 +9,8 @@
 
 enum { DEFAULT_CONTEXT = 8192, LEAST_CONTEXT = 256, DEFAULT_BATCH = 256, ROWS_OUT = 8, MOST_SEQUENCES = 4096, DEFAULT_CHECKPOINTS = 8, CHECKPOINT_BUDGET = 64 << 20 };
 
+static const int32_t default_drafts[] = {0, 5}; /* of each pinch_draft; see docs/SPEED.md */
+
 pinch_session_options pinch_session_options_default(void) { return (pinch_session_options){.type_k = PINCH_CACHE_F16, .type_v = PINCH_CACHE_F16}; }
 
 /* ---- the plan ---------------------------------------------------------------------------------------------------------------------------- */
@@ -19,7 +21,10 @@ typedef struct chosen {
     int32_t n_checkpoints; /* as asked for: see pinch_session_options */
     int n_threads, n_threads_batch;
     pinch_cache_type type_k, type_v;
+    pinch_draft draft;
+    int32_t n_draft;
     size_t others; /* bytes of the model's other sessions when this was planned */
+    uint64_t own;  /* bytes of this one */
 } chosen;
 
 static pinch_status check_range(const char *what, int64_t value, int64_t least, int64_t most, pinch_error *err)
@@ -32,7 +37,7 @@ static pinch_status choose(const pinch_model *m, const pinch_session_options *o,
 {
     pn_topology topology;
     *c = (chosen){.n_ctx = o->n_ctx, .n_batch = o->n_batch, .n_seq = o->n_seq ? o->n_seq : 1, .n_checkpoints = o->n_checkpoints,
-                    .n_threads = o->n_threads, .n_threads_batch = o->n_threads_batch, .type_k = o->type_k, .type_v = o->type_v, .others = atomic_load(&m->in_sessions)};
+                    .n_threads = o->n_threads, .n_threads_batch = o->n_threads_batch, .type_k = o->type_k, .type_v = o->type_v, .draft = o->draft, .others = atomic_load(&m->in_sessions)};
     pn_topology_read(&topology);
     int generation, prompt;
     pn_threads_default(&topology, &generation, &prompt);
@@ -48,8 +53,12 @@ static pinch_status choose(const pinch_model *m, const pinch_session_options *o,
     if (!st) st = check_range("threads for prompts", c->n_threads_batch, 1, 64, err);
     if (!st) st = check_range("cache type of keys", (int64_t)c->type_k, 0, 2, err);
     if (!st) st = check_range("cache type of values", (int64_t)c->type_v, 0, 2, err);
+    if (!st) st = check_range("kind of drafts", (int64_t)c->draft, 0, PINCH_DRAFT_LOOKUP, err);
+    if (!st) st = check_range("tokens of a draft", o->n_draft, 0, ROWS_OUT - 1, err);
+    if (st) return st;
     if (c->n_batch > c->n_ctx && c->n_seq == 1) c->n_batch = c->n_ctx;
-    return st;
+    if (c->draft) c->n_draft = (int32_t)pn_min64(o->n_draft ? o->n_draft : default_drafts[c->draft], c->n_batch - 1);
+    return PINCH_OK;
 }
 
 static int most_threads(const chosen *c) { return c->n_threads > c->n_threads_batch ? c->n_threads : c->n_threads_batch; }
@@ -64,7 +73,8 @@ static int32_t default_checkpoints(const pn_state_options *o)
 
 static pn_state_options state_options(const pinch_model *m, const chosen *c)
 {
-    pn_state_options o = {.layers = m->network.plan.shapes, .n_layers = m->network.plan.n_layers, .n_seq = c->n_seq, .n_ctx = c->n_ctx, .n_batch = c->n_batch, .type_k = c->type_k, .type_v = c->type_v};
+    pn_state_options o = {.layers = m->network.plan.shapes, .n_layers = m->network.plan.n_layers, .n_seq = c->n_seq, .n_ctx = c->n_ctx, .n_batch = c->n_batch, .n_kept = c->n_draft,
+                          .type_k = c->type_k, .type_v = c->type_v};
     o.n_checkpoints = c->n_checkpoints ? (int32_t)pn_max64(0, c->n_checkpoints) : default_checkpoints(&o);
     return o;
 }
@@ -82,23 +92,31 @@ static uint64_t session_other_bytes(const pinch_model *m, const chosen *c)
     return texts + full + (uint64_t)c->n_batch * (sizeof(pn_place) + sizeof(pinch_row) + sizeof(int32_t)) + pn_network_raw_bytes(&m->network) + 2 * (m->longest_piece + PN_MAX_STOP);
 }
 
-static bool count(const pinch_model *m, const chosen *c, pinch_memory_plan *p)
+static bool add_up(uint64_t *sum, const uint64_t *parts, size_t n)
+{
+    *sum = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!pn_add(*sum, parts[i], sum)) return false;
+    return true;
+}
+
+/* Fills the plan, and the session's own part of it. */
+static bool count(const pinch_model *m, chosen *c, pinch_memory_plan *p)
 {
     const pn_state_options so = state_options(m, c);
     const pn_run_options ro = run_options(m, c, NULL);
     *p = (pinch_memory_plan){.weights_resident = m->network.resident_bytes, .weights_mapped = m->network.mapped_bytes, .n_ctx = c->n_ctx, .n_batch = c->n_batch, .n_seq = c->n_seq};
-    p->other = m->other_bytes + session_other_bytes(m, c);
-    uint64_t one, total = 0;
-    if (!pn_state_bytes(&so, &p->kv) || !pn_run_bytes(&ro, &p->scratch) || !pn_state_checkpoint_bytes(&so, &one) || !pn_mul(one, (uint64_t)so.n_checkpoints, &p->checkpoints)) return false;
-    const uint64_t parts[] = {p->weights_resident, p->weights_mapped, p->kv, p->checkpoints, p->scratch, p->other};
-    bool fits = true;
-    for (size_t i = 0; i < PN_COUNT(parts); i++) fits = fits && pn_add(total, parts[i], &total);
-    p->total = total;
-    return fits;
+    p->other = session_other_bytes(m, c);
+    uint64_t one;
+    if (!pn_state_bytes(&so, &p->kv) || !pn_run_bytes(&ro, &p->scratch) || !pn_state_checkpoint_bytes(&so, &one) || !pn_mul(one, (uint64_t)so.n_checkpoints, &p->checkpoints) ||
+        !pn_state_kept_bytes(&so, &p->drafts)) return false;
+    const bool fits = add_up(&c->own, (const uint64_t[]){p->kv, p->checkpoints, p->drafts, p->scratch, p->other}, 5);
+    p->other += m->other_bytes;
+    return fits && add_up(&p->total, (const uint64_t[]){c->own, p->weights_resident, p->weights_mapped, m->other_bytes}, 4);
 }
 
 /* What is available counts mapped pages as reclaimable, and weights that are loaded already as spent. */
-static uint64_t still_needed(const pinch_model *m, const pinch_memory_plan *p) { return p->kv + p->checkpoints + p->scratch + p->other + (m->loaded ? 0 : p->weights_resident); }
+static uint64_t still_needed(const pinch_model *m, const chosen *c) { return c->own + m->other_bytes + (m->loaded ? 0 : m->network.resident_bytes); }
 
 /* Of a stated limit: what loaded weights and other sessions, by their plans, leave. */
 static uint64_t still_available(const pinch_model *m, const chosen *c)
@@ -115,7 +133,7 @@ static bool shrink(const pinch_model *m, chosen *c, bool may_shrink, pinch_memor
     for (;;) {
         const bool counted = count(m, c, p);
         p->available = still_available(m, c);
-        if (counted && still_needed(m, p) <= p->available) return true;
+        if (counted && still_needed(m, c) <= p->available) return true;
         if (!may_shrink || c->n_ctx / 2 < LEAST_CONTEXT) return false;
         c->n_ctx /= 2;
         if (c->n_batch > c->n_ctx) c->n_batch = c->n_ctx;
@@ -133,7 +151,7 @@ static pinch_status plan_session(const pinch_model *m, const pinch_session_optio
     return pn_fail(err, PINCH_ERR_MEMORY,
                    "context %d, batch %d: %" PRIu64 " MiB needed (weights %" PRIu64 ", cache %" PRIu64 ", scratch %" PRIu64 ", other %" PRIu64 "), %" PRIu64
                    " MiB available%s; a shorter context (-c), a smaller batch (-b) or a q8_0 cache (-ctk, -ctv) would help",
-                   (int)c->n_ctx, (int)c->n_batch, (still_needed(m, p) >> 20) + 1, m->loaded ? 0 : p->weights_resident >> 20, p->kv >> 20, p->scratch >> 20, p->other >> 20, p->available >> 20, c->others && m->memory_limit ? " beside the model's other sessions" : "");
+                   (int)c->n_ctx, (int)c->n_batch, (still_needed(m, c) >> 20) + 1, m->loaded ? 0 : p->weights_resident >> 20, p->kv >> 20, p->scratch >> 20, p->other >> 20, p->available >> 20, c->others && m->memory_limit ? " beside the model's other sessions" : "");
 }
 
 pinch_status pinch_session_plan(const pinch_model *m, const pinch_session_options *options, pinch_memory_plan *plan, pinch_error *err)
@@ -182,6 +200,8 @@ static pinch_status session_init(pinch_session *s, const chosen *c, pinch_error 
     s->n_seq = c->n_seq;
     s->n_threads = c->n_threads;
     s->n_threads_batch = c->n_threads_batch;
+    s->drafts.propose = pn_drafter(c->draft);
+    s->drafts.most = c->n_draft;
     const pn_state_options so = state_options(s->model, c);
     pinch_status st = open_texts(s, err);
     if (!st) st = pn_state_open(&s->state, &so, err);
@@ -201,7 +221,7 @@ static pinch_status take_memory(pinch_session *s, const pinch_session_options *o
         pinch_status st = plan_session(s->model, o, c, &plan, err);
         if (!st && !s->model->loaded) st = pn_fail(err, PINCH_ERR_ARGUMENT, "%s was opened without its weights", pn_gguf_name(s->model->gguf));
         if (st) return st;
-        bytes = (size_t)(plan.kv + plan.checkpoints + plan.scratch + session_other_bytes(s->model, c));
+        bytes = (size_t)c->own;
         others = c->others;
     } while (!atomic_compare_exchange_weak(&s->model->in_sessions, &others, others + bytes));
     s->planned_bytes = bytes;
@@ -246,5 +266,5 @@ void pinch_session_close(pinch_session *s)
 }
 
 int32_t pinch_session_n_ctx(const pinch_session *s) { return s->n_ctx; }
-int32_t pinch_session_position(const pinch_session *s, int32_t seq) { return seq < 0 || seq >= s->n_seq ? 0 : pn_state_length(s->state, seq); }
+int32_t pinch_session_position(const pinch_session *s, int32_t seq) { return seq < 0 || seq >= s->n_seq ? 0 : pn_state_length(s->state, seq) - (seq == s->drafts.seq ? s->drafts.ahead : 0); }
 float *pinch_session_logits(pinch_session *s) { return s->logits; }

@@ -114,6 +114,7 @@ static pinch_status check_header(const pinch_session *s, const header *h, pinch_
 static pinch_status read_body(pinch_session *s, int32_t seq, const header *h, in_stream *in, pinch_error *err)
 {
     pinch_token *tokens = s->texts[seq].tokens;
+    pn_session_settle(s);
     pn_state_rewind(s->state, seq, 0);
     s->logits = NULL;
     bool ok = get(in, tokens, h->n_tokens * sizeof *tokens);

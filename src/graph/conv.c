@@ -13,6 +13,7 @@ static void conv_rows(const pn_run *run, const pn_conv *s, int32_t row, int32_t 
                             .tail = pn_state_recurrent(run->state, s->layer, run->places[row].seq) + s->state + first, .taps = s->taps + first,
                             .bias = s->bias ? s->bias + first : NULL, .stride = s->channels, .n_rows = n_rows, .n = n, .n_taps = s->n_taps, .silu = s->silu};
     run->ops->conv(&c);
+    for (int t = 0; t < s->n_taps - 1; t++) pn_keep_row(run, s->layer, row, s->state + t * s->channels + first, n);
 }
 
 static bool conv(pn_run *run, pn_lane *lane, const pn_step *step)
@@ -24,7 +25,7 @@ static bool conv(pn_run *run, pn_lane *lane, const pn_step *step)
     end = pn_min64(end * PN_UNIT, s->channels);
     if (begin >= end) return true;
     for (int32_t row = 0, n; row < run->n_rows; row += n) {
-        n = pn_same_sequence(run, row, CONV_ROWS);
+        n = pn_carried_rows(run, s->layer, row, CONV_ROWS);
         conv_rows(run, s, row, n, begin, end - begin);
     }
     return true;

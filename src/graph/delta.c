@@ -55,11 +55,12 @@ static void finish(const pn_run *run, const pn_delta *s, int32_t head, int32_t r
 static void delta_head(const pn_run *run, const pn_lane *lane, const pn_delta *s, int32_t head)
 {
     pn_delta_token tokens[PN_DELTA_ROWS];
+    const int64_t at = s->state + head * head_floats(s);
     for (int32_t row = 0, n; row < run->n_rows; row += n) {
-        n = pn_same_sequence(run, row, PN_DELTA_ROWS);
+        n = pn_carried_rows(run, s->layer, row, PN_DELTA_ROWS);
         for (int32_t i = 0; i < n; i++) tokens[i] = prepare(run, s, head, row + i, lane->work + (int64_t)i * 4 * s->d_k);
-        float *state = pn_state_recurrent(run->state, s->layer, run->places[row].seq) + s->state + head * head_floats(s);
-        run->ops->delta_rule(state, tokens, n, s->d_k, s->d_v);
+        run->ops->delta_rule(pn_state_recurrent(run->state, s->layer, run->places[row].seq) + at, tokens, n, s->d_k, s->d_v);
+        pn_keep_row(run, s->layer, row, at, head_floats(s));
         for (int32_t i = 0; i < n; i++) finish(run, s, head, row + i);
     }
 }

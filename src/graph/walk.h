@@ -128,6 +128,20 @@ static inline int32_t pn_same_sequence(const pn_run *run, int32_t row, int32_t m
     return n;
 }
 
+/* The same for a step that updates what its layer carries: one by one where that is kept after each. */
+static inline int32_t pn_carried_rows(const pn_run *run, int32_t layer, int32_t row, int32_t most)
+{
+    const pn_place p = run->places[row];
+    return pn_state_kept(run->state, layer, p.seq, p.position) ? 1 : pn_same_sequence(run, row, most);
+}
+/* After row `row`: floats [at, at + n) of what the layer carries are kept if they are to be. */
+static inline void pn_keep_row(const pn_run *run, int32_t layer, int32_t row, int64_t at, int64_t n)
+{
+    const pn_place p = run->places[row];
+    float *kept = pn_state_kept(run->state, layer, p.seq, p.position);
+    if (kept) memcpy(kept + at, pn_state_recurrent(run->state, layer, p.seq) + at, (size_t)n * sizeof *kept);
+}
+
 /* x as a row of an activation format. */
 static inline void pn_round_row(const pn_ops *ops, pn_act act, void *to, const float *x, int64_t n)
 {

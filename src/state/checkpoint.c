@@ -21,13 +21,6 @@ bool pn_state_checkpoint_bytes(const pn_state_options *o, uint64_t *bytes)
     return true;
 }
 
-bool pn_state_is_recurrent(const pn_state_options *o)
-{
-    for (int32_t i = 0; i < o->n_layers; i++)
-        if (o->layers[i].recurrent > 0) return true;
-    return false;
-}
-
 pinch_status pn_checkpoints_open(pn_state *s, const pn_state_options *o, pinch_error *err)
 {
     uint64_t all;

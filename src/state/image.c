@@ -120,6 +120,6 @@ bool pn_state_read(pn_state *s, int32_t seq, int32_t length, bool (*get)(void *c
         pn_state_rewind(s, seq, 0);
         return false;
     }
-    s->seqs[seq] = (pn_seq){.length = length, .high = length, .loaded = length};
+    s->seqs[seq] = (pn_seq){.length = length, .high = length, .loaded = length, .carried = length};
     return true;
 }

@@ -10,6 +10,7 @@ typedef struct pn_layer_place {
     bool forgets;                     /* a ring shorter than the context */
     size_t tile_bytes, row_bytes;
     size_t k_bytes, v_bytes, r_bytes; /* of one sequence: keys, then values, then recurrent floats */
+    size_t kept;                      /* where its floats lie in a slot of kept rows */
     uint64_t offset;                  /* of sequence 0; the next one is pn_layer_bytes further */
 } pn_layer_place;
 
@@ -17,15 +18,24 @@ typedef struct pn_seq {
     int32_t length;
     int32_t high; /* positions ever stored since the last start from 0: a ring of c cells holds high-c .. */
     int32_t loaded; /* positions that came from a stream: rings got only what going on from there needs */
+    int32_t carried; /* positions that recurrent layers have taken in */
 } pn_seq;
 
 /* A sequence at a position, as far as going on would change it: whole rings and recurrent floats. Keys and values that are only appended stay where
  * they are, so a checkpoint holds until its sequence goes back below it. */
 typedef struct pn_checkpoint {
     int32_t seq; /* -1: free */
-    pn_seq as;   /* length, high and loaded at the time */
+    pn_seq as;   /* at the time */
     uint64_t used; /* by the state's clock */
 } pn_checkpoint;
+
+/* What recurrent layers carried after each row of one batch but its last: n_rows - 1 slots of all layers' floats, the first after position `first`. */
+typedef struct pn_kept {
+    uint8_t *memory;
+    uint64_t bytes; /* of all slots */
+    size_t slot_bytes;
+    int32_t seq, first, n_rows; /* n_rows 0: nothing is kept */
+} pn_kept;
 
 struct pn_state {
     uint8_t *memory;
@@ -40,10 +50,13 @@ struct pn_state {
     uint8_t *checkpoint_memory;
     uint64_t checkpoint_bytes; /* of one */
     uint64_t clock;
+    pn_kept kept;
 };
 
 static inline size_t pn_layer_bytes(const pn_layer_place *l) { return l->k_bytes + l->v_bytes + l->r_bytes; }
 static inline uint8_t *pn_layer_at(const pn_state *s, const pn_layer_place *l, int32_t index) { return s->memory + l->offset + (uint64_t)index * pn_layer_bytes(l); }
+
+static inline float *pn_layer_recurrent(const pn_state *s, const pn_layer_place *l, int32_t index) { return (float *)(void *)(pn_layer_at(s, l, index) + l->k_bytes + l->v_bytes); }
 
 /* Places a layer behind `total` bytes; false when they become too many. */
 bool pn_layer_plan(pn_layer_place *l, const pn_layer_shape *shape, const pn_state_options *o, uint64_t *total);
@@ -54,5 +67,11 @@ void pn_checkpoints_close(pn_state *s);
 int32_t pn_checkpoint_before(const pn_state *s, int32_t seq, int32_t n);
 void pn_checkpoint_restore(pn_state *s, int32_t seq, int32_t position);
 void pn_checkpoints_drop(pn_state *s, int32_t seq, int32_t beyond); /* those of a sequence beyond a position */
+
+pinch_status pn_kept_open(pn_state *s, const pn_state_options *o, pinch_error *err);
+void pn_kept_close(pn_state *s);
+bool pn_kept_holds(const pn_state *s, int32_t seq, int32_t n); /* what recurrent layers carried behind position n */
+void pn_kept_restore(pn_state *s, int32_t seq, int32_t n);
+void pn_kept_drop(pn_state *s, int32_t seq); /* if it is that sequence's */
 
 #endif

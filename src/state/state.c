@@ -95,7 +95,9 @@ static pinch_status state_init(pn_state *s, const pn_state_options *o, pinch_err
     for (int32_t i = 0; i < o->n_layers; i++) pn_layer_plan(&s->layers[i], &o->layers[i], o, &total);
     s->recurrent = pn_state_is_recurrent(o);
     s->memory = pn_pages_alloc(s->bytes);
-    return s->memory ? pn_checkpoints_open(s, o, err) : pn_fail_memory(err, "the key-value cache", s->bytes);
+    if (!s->memory) return pn_fail_memory(err, "the key-value cache", s->bytes);
+    const pinch_status st = pn_kept_open(s, o, err);
+    return st ? st : pn_checkpoints_open(s, o, err);
 }
 
 pinch_status pn_state_open(pn_state **out, const pn_state_options *options, pinch_error *err)
@@ -117,15 +119,10 @@ void pn_state_close(pn_state *s)
     if (!s) return;
     pn_pages_free(s->memory, s->bytes);
     pn_checkpoints_close(s);
+    pn_kept_close(s);
     free(s->layers);
     free(s->seqs);
     free(s);
-}
-
-float *pn_state_recurrent(const pn_state *s, int32_t index, int32_t seq_index)
-{
-    const pn_layer_place *l = &s->layers[index];
-    return (float *)(void *)(pn_layer_at(s, l, seq_index) + l->k_bytes + l->v_bytes);
 }
 
 pn_kv pn_state_kv(const pn_state *s, int32_t index, int32_t seq_index)
@@ -217,6 +214,7 @@ void pn_state_touch(pn_state *s, int32_t i, int32_t n)
 {
     pn_seq *q = &s->seqs[i];
     if (q->length + n > q->high) q->high = q->length + n;
+    if (q->length + n > q->carried) q->carried = q->length + n;
 }
 
 void pn_state_advance(pn_state *s, int32_t i, int32_t n)
@@ -225,11 +223,12 @@ void pn_state_advance(pn_state *s, int32_t i, int32_t n)
     s->seqs[i].length += n;
 }
 
-/* What rings and recurrent layers hold is what position n needs. */
-static bool in_place(const pn_state *s, int32_t i, int32_t n)
+/* What recurrent layers need for position n is in place or kept. */
+static bool carries(const pn_state *s, int32_t i, int32_t n) { return !s->recurrent || n == s->seqs[i].carried || pn_kept_holds(s, i, n); }
+
+static bool rings_hold(const pn_state *s, int32_t i, int32_t n)
 {
     const int32_t high = s->seqs[i].high;
-    if (s->recurrent && (n != s->seqs[i].length || n != high)) return false;
     for (int32_t j = 0; j < s->n_layers; j++) {
         const pn_layer_place *l = &s->layers[j];
         if (l->shape.n_head == 0 || l->shape.window == 0) continue;
@@ -239,23 +238,24 @@ static bool in_place(const pn_state *s, int32_t i, int32_t n)
     return true;
 }
 
-int32_t pn_state_can_rewind(const pn_state *s, int32_t i, int32_t n) { return in_place(s, i, n) ? n : pn_checkpoint_before(s, i, n); }
+static bool holds(const pn_state *s, int32_t i, int32_t n) { return carries(s, i, n) && rings_hold(s, i, n); }
+
+int32_t pn_state_can_rewind(const pn_state *s, int32_t i, int32_t n) { return holds(s, i, n) ? n : pn_checkpoint_before(s, i, n); }
 
 static void start_over(pn_state *s, int32_t i)
 {
     if (s->seqs[i].high == 0) return; /* nothing was stored since the last start */
-    s->seqs[i] = (pn_seq){0, 0, 0};
-    for (int32_t j = 0; j < s->n_layers; j++) {
-        const pn_layer_place *l = &s->layers[j];
-        memset(pn_layer_at(s, l, i) + l->k_bytes + l->v_bytes, 0, l->r_bytes);
-    }
+    s->seqs[i] = (pn_seq){0};
+    for (int32_t j = 0; j < s->n_layers; j++) memset(pn_layer_recurrent(s, &s->layers[j], i), 0, s->layers[j].r_bytes);
 }
 
 void pn_state_rewind(pn_state *s, int32_t i, int32_t n)
 {
     if (n == 0) start_over(s, i);
-    else if (!in_place(s, i, n)) pn_checkpoint_restore(s, i, n);
+    else if (!holds(s, i, n)) pn_checkpoint_restore(s, i, n);
+    else if (s->recurrent && n != s->seqs[i].carried) pn_kept_restore(s, i, n);
     s->seqs[i].length = n;
+    pn_kept_drop(s, i);
     pn_checkpoints_drop(s, i, n);
 }
 
@@ -267,5 +267,6 @@ void pn_state_copy(pn_state *s, int32_t from, int32_t to)
         memcpy(pn_layer_at(s, l, to), pn_layer_at(s, l, from), pn_layer_bytes(l));
     }
     s->seqs[to] = s->seqs[from];
+    pn_kept_drop(s, to);
     pn_checkpoints_drop(s, to, -1);
 }

@@ -25,6 +25,7 @@ typedef struct pn_state_options {
     int32_t n_layers;
     int32_t n_seq, n_ctx, n_batch; /* n_batch rows at most are appended before their attention is done */
     int32_t n_checkpoints;         /* of all sequences together */
+    int32_t n_kept;                /* rows of one batch after each of which what recurrent layers carry may be kept, below n_batch */
     pinch_cache_type type_k, type_v;
 } pn_state_options;
 
@@ -40,6 +41,8 @@ typedef struct pn_layer_memory {
 } pn_layer_memory;
 bool pn_state_layer_memory(const pn_state_options *options, int32_t layer, pn_layer_memory *out);
 bool pn_state_is_recurrent(const pn_state_options *options);
+/* Bytes of what is kept of n_kept rows. */
+bool pn_state_kept_bytes(const pn_state_options *options, uint64_t *bytes);
 /* A head size that the cache type cannot hold (q8_0 wants multiples of 32) is a sentence; pn_state_open asks by itself. */
 pinch_status pn_state_check(const pn_state_options *options, pinch_error *err);
 pinch_status pn_state_open(pn_state **out, const pn_state_options *options, pinch_error *err);
@@ -59,6 +62,8 @@ typedef struct pn_kv {
 pn_kv pn_state_kv(const pn_state *s, int32_t layer, int32_t seq);
 /* The floats of a recurrent layer, 64-byte aligned, zero at position 0; its step updates them in place and decides what they mean. */
 float *pn_state_recurrent(const pn_state *s, int32_t layer, int32_t seq);
+/* Where the step copies them to once it has done the row at `position`; NULL: nowhere. */
+float *pn_state_kept(const pn_state *s, int32_t layer, int32_t seq, int32_t position);
 /* Stores one head's key or value at a position. Different heads and positions may be stored by different threads. */
 void pn_kv_store_k(const pn_kv *kv, const pn_ops *ops, int32_t head, int32_t position, const float *k);
 void pn_kv_store_v(const pn_kv *kv, const pn_ops *ops, int32_t head, int32_t position, const float *v);
@@ -68,8 +73,11 @@ int32_t pn_state_length(const pn_state *s, int32_t seq);
 void pn_state_touch(pn_state *s, int32_t seq, int32_t n);
 /* They have been stored in every layer. */
 void pn_state_advance(pn_state *s, int32_t seq, int32_t n);
+/* The sequence's next n rows, n_kept + 1 at most, will be one batch, and it may end after any of them: going back to behind its first row, or any later
+ * one, will be exact until the sequence goes back or beyond it. */
+void pn_state_keep(pn_state *s, int32_t seq, int32_t n);
 /* The newest position at or before n (n <= length) from which the sequence can go on exactly: n, or where a ring has lost what n needs or a
- * recurrent layer has gone beyond it, that of a checkpoint, or 0. */
+ * recurrent layer has gone beyond it unkept, that of a checkpoint, or 0. */
 int32_t pn_state_can_rewind(const pn_state *s, int32_t seq, int32_t n);
 void pn_state_rewind(pn_state *s, int32_t seq, int32_t n); /* n as pn_state_can_rewind answered */
 void pn_state_copy(pn_state *s, int32_t from, int32_t to);

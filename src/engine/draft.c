@@ -1,0 +1,117 @@
+/* Generation with drafts: a chosen token is computed together with guesses of what follows. As long as the sampler then chooses what was guessed, the
+ * next token's row is there already; at the first that differs the rows behind are forgotten. A row has the bits that it would have alone, so the
+ * sampler sees the same logits in the same order as without drafts. */
+#include "engine/engine.h"
+
+#include "base/cpu.h"
+
+#include <stdio.h>
+
+/* ---- drafters ---------------------------------------------------------------------------------------------------------------------------- */
+
+/* Behind the newest earlier place of a text's last three tokens, else of its last two; 0: there is none. */
+static int32_t find_before(const pinch_token *text, int32_t length)
+{
+    int32_t of_two = 0;
+    for (int32_t end = length - 1; end >= 2; end--) {
+        if (text[end - 1] != text[length - 1] || text[end - 2] != text[length - 2]) continue;
+        if (end >= 3 && text[end - 3] == text[length - 3]) return end;
+        if (of_two == 0) of_two = end;
+    }
+    return of_two;
+}
+
+/* What followed the last tokens before; a repetition shorter than the draft repeats itself. */
+static int32_t look_up(pinch_session *s, int32_t seq, int32_t length, int32_t most)
+{
+    pinch_token *text = s->texts[seq].tokens;
+    const int32_t from = find_before(text, length);
+    for (int32_t i = 0; from && i < most; i++) text[length + i] = text[from + i];
+    return from ? most : 0;
+}
+
+pn_propose_fn pn_drafter(pinch_draft kind)
+{
+    static const pn_propose_fn drafters[] = {NULL, look_up};
+    return drafters[kind];
+}
+
+/* ---- measuring --------------------------------------------------------------------------------------------------------------------------- */
+
+static void tell(pinch_session *s)
+{
+    char line[160];
+    if (s->drafts.told || !s->callbacks.log) return;
+    s->drafts.told = true;
+    snprintf(line, sizeof line, "drafts are given up: a token takes %d us with them and %d us without", (int)(s->drafts.pace.drafted * 1e6), (int)(s->drafts.pace.plain * 1e6));
+    s->callbacks.log(s->callbacks.user, PINCH_LOG_INFO, line);
+}
+
+/* A round is over once a token has to be computed that is not ahead. */
+static void end_round(pinch_session *s)
+{
+    pn_drafts *d = &s->drafts;
+    if (d->taken && !d->unmeasured && pn_pace_round(&d->pace, d->taken, d->seconds)) {
+        d->stats.given_up = true;
+        tell(s);
+    }
+    d->taken = 0;
+}
+
+/* ---- feeding ------------------------------------------------------------------------------------------------------------------------------- */
+
+static int32_t propose(pinch_session *s, int32_t seq, int32_t length, int32_t most)
+{
+    pn_drafts *d = &s->drafts;
+    most = (int32_t)pn_min64(pn_min64(most, d->most), s->n_ctx - length);
+    if (most <= 0 || d->stats.given_up || (!d->unmeasured && pn_pace_wants_plain(&d->pace))) return 0;
+    return d->propose(s, seq, length, most);
+}
+
+static pinch_status compute(pinch_session *s, int32_t seq, pinch_token token, int32_t most, pinch_error *err)
+{
+    pn_drafts *d = &s->drafts;
+    const double start = pn_now();
+    pn_session_settle(s);
+    const double settled = pn_now();
+    d->seconds += settled - start;
+    end_round(s);
+    const int32_t length = pinch_session_position(s, seq);
+    s->texts[seq].tokens[length] = token;
+    const int32_t n = propose(s, seq, length + 1, most);
+    const pinch_status st = pn_session_run_ahead(s, seq, 1 + n, err);
+    d->seconds = pn_now() - settled;
+    if (st) return st;
+    d->stats.n_drafted += n;
+    d->taken = n > 0;
+    if (n == 0) pn_pace_plain(&d->pace, d->seconds);
+    return PINCH_OK;
+}
+
+pinch_status pn_draft_feed(pinch_session *s, int32_t seq, pinch_token token, int32_t most, pinch_error *err)
+{
+    pn_drafts *d = &s->drafts;
+    if (!d->propose) return pinch_session_feed(s, seq, &token, 1, err);
+    if (d->ahead == 0 || s->texts[seq].tokens[pinch_session_position(s, seq)] != token) return compute(s, seq, token, most, err);
+    const pinch_status st = pn_session_take_ahead(s, err);
+    if (st) return st;
+    d->stats.n_accepted++;
+    d->taken++;
+    return PINCH_OK;
+}
+
+void pn_draft_begin(pinch_session *s)
+{
+    pn_drafts *d = &s->drafts;
+    d->stats = (pinch_draft_stats){0};
+    d->pace.slow = d->pace.rounds = d->pace.tokens = d->taken = 0;
+    d->pace.seconds = 0;
+}
+
+void pn_draft_end(pinch_session *s, pinch_draft_stats *stats)
+{
+    pn_session_settle(s);
+    *stats = s->drafts.stats;
+    stats->plain_ms = s->drafts.pace.plain * 1e3;
+    stats->draft_ms = s->drafts.pace.drafted * 1e3;
+}

@@ -1,0 +1,310 @@
+/* Generation with drafts leaves what generation without them leaves: tokens, how it ended, position, logits and, bit for bit, the sequence's state. With
+ * drafts that are wrong at every depth, with what the text itself suggests, however generation ends. */
+#include "engine/engine.h"
+#include "golden_each.h"
+
+#if defined(__x86_64__)
+enum { EVERY = 1 };
+#else
+enum { EVERY = 12 }; /* emulated, or multiply-adds in software: hundreds of times slower */
+#endif
+enum { CTX = 96, PROMPT = 40, TOKENS = 24, DRAFT = 7, MOST = CTX + 8 };
+
+/* ---- one generation, and what it leaves ------------------------------------------------------------------------------------------------- */
+
+typedef struct plan { /* of a generation */
+    const char *what;
+    int32_t max_tokens;
+    int end_in_callback, end_by_abort; /* at this token; 0: not */
+    bool ends;                         /* at end tokens, which are made likely */
+    bool sampled;
+    const char *stop;
+    int32_t n_ctx;
+} plan;
+
+typedef struct left {
+    pinch_token tokens[MOST];
+    size_t n;
+    pinch_generate_result result;
+    int32_t position;
+    float *logits; /* NULL: none */
+    char *state;   /* a snapshot */
+    size_t n_state, capacity;
+} left;
+
+static void left_free(left *l)
+{
+    free(l->logits);
+    free(l->state);
+}
+
+typedef struct watch {
+    const plan *p;
+    left *l;
+    pinch_session *s;
+    int32_t begin;
+    bool moved; /* the position that a callback saw was another than it should be */
+    int aborts;
+} watch;
+
+static bool on_token(void *user, pinch_token token, const char *text, size_t n)
+{
+    watch *w = user;
+    (void)text, (void)n;
+    if (token < 0) return false;
+    w->moved = w->moved || pinch_session_position(w->s, 0) != w->begin + (int32_t)w->l->n;
+    if (w->l->n < MOST) w->l->tokens[w->l->n++] = token;
+    return (int)w->l->n == w->p->end_in_callback;
+}
+
+static int abort_in; /* asked so many times more: stop; 0: never */
+static bool wants_abort(void *user)
+{
+    (void)user;
+    return abort_in > 0 && --abort_in == 0;
+}
+
+static bool append(void *user, const void *bytes, size_t n)
+{
+    left *l = user;
+    if (l->n_state + n > l->capacity) {
+        l->capacity = (l->n_state + n) * 2;
+        l->state = realloc(l->state, l->capacity);
+    }
+    if (!l->state) return false;
+    memcpy(l->state + l->n_state, bytes, n);
+    l->n_state += n;
+    return true;
+}
+
+static pinch_session *session_of(pinch_model *m, int32_t n_ctx, int32_t n_draft, int32_t n_seq)
+{
+    pinch_session_options o = pinch_session_options_default();
+    o.n_ctx = n_ctx;
+    o.n_batch = 16;
+    o.n_threads = 1;
+    o.n_seq = n_seq;
+    o.n_checkpoints = -1; /* going back would hide in one */
+    o.draft = n_draft ? PINCH_DRAFT_LOOKUP : PINCH_DRAFT_NONE;
+    o.n_draft = n_draft;
+    o.callbacks.abort = wants_abort;
+    pinch_session *s = NULL;
+    pinch_error err = {0};
+    CHECK("session opens", pinch_session_open(&s, m, &o, &err) == PINCH_OK, "%s", err.message);
+    if (s) s->drafts.unmeasured = true;
+    return s;
+}
+
+static pinch_sampler *sampler_of(pinch_model *m, const plan *p)
+{
+    const pinch_token eos = pinch_token_eos(m);
+    const pinch_logit_bias likely = {eos, 4.0f};
+    pinch_sampler_options o = pinch_sampler_options_default();
+    o.temperature = p->sampled ? 1.5f : 0.0f;
+    o.seed = 20260101;
+    o.logit_bias = &likely;
+    o.n_logit_bias = p->ends && eos >= 0;
+    if (p->sampled) {
+        o.repeat_penalty = 1.3f;
+        o.dry_multiplier = 0.8f;
+        o.frequency_penalty = 0.2f;
+    }
+    pinch_sampler *sampler = NULL;
+    pinch_error err = {0};
+    CHECK("sampler opens", pinch_sampler_open(&sampler, m, &o, &err) == PINCH_OK, "%s", err.message);
+    return sampler;
+}
+
+/* What sequence 0 holds, and the logits at hand. */
+static void look(pinch_session *s, left *l)
+{
+    const size_t n = (size_t)pinch_model_n_vocab(s->model);
+    pinch_error err = {0};
+    l->position = pinch_session_position(s, 0);
+    const float *logits = pinch_session_logits(s);
+    l->logits = logits ? malloc(n * sizeof *logits) : NULL;
+    if (l->logits) memcpy(l->logits, logits, n * sizeof *logits);
+    CHECK("the sequence is saved", pinch_session_save(s, 0, append, l, &err) == PINCH_OK, "%s", err.message);
+}
+
+static left generate(pinch_session *s, pinch_sampler *sampler, const plan *p, const pinch_token *prompt)
+{
+    left l = {.n = 0};
+    watch w = {.p = p, .l = &l, .s = s, .begin = PROMPT};
+    pinch_error err = {0};
+    pinch_generate_options o = pinch_generate_options_default();
+    o.max_tokens = p->max_tokens;
+    o.ignore_eos = !p->ends;
+    o.special = true;
+    o.stops = &p->stop;
+    o.n_stops = p->stop != NULL;
+    o.on_token = on_token;
+    o.user = &w;
+    abort_in = 0;
+    CHECK("the prompt is fed", pinch_session_sync(s, 0, prompt, PROMPT, NULL, &err) == PINCH_OK, "%s: %s", p->what, err.message);
+    for (int i = 0; i < PROMPT; i++) pinch_sampler_accept(sampler, prompt[i]);
+    abort_in = p->end_by_abort;
+    CHECK("text is generated", pinch_generate(s, 0, sampler, &o, &l.result, &err) == PINCH_OK, "%s: %s", p->what, err.message);
+    abort_in = 0;
+    CHECK("a callback sees the position that the text has", !w.moved, "%s", p->what);
+    look(s, &l);
+    return l;
+}
+
+static left generation(pinch_model *m, pinch_session *s, const plan *p, const pinch_token *prompt)
+{
+    pinch_sampler *sampler = sampler_of(m, p);
+    const left l = sampler ? generate(s, sampler, p, prompt) : (left){.n = 0};
+    pinch_sampler_close(sampler);
+    return l;
+}
+
+static void same(const char *name, const plan *p, const char *drafter, const left *want, const left *got, int32_t n_vocab)
+{
+    CHECK("drafts change no token", want->n == got->n && !memcmp(want->tokens, got->tokens, want->n * sizeof *want->tokens), "%s, %s, %s: %zu tokens, not %zu", name, p->what, drafter, got->n, want->n);
+    CHECK("nor how generation ends", want->result.stop == got->result.stop && want->result.n_tokens == got->result.n_tokens && want->position == got->position, "%s, %s, %s: stop %d at %d, not %d at %d",
+          name, p->what, drafter, (int)got->result.stop, (int)got->position, (int)want->result.stop, (int)want->position);
+    CHECK("nor a bit of the logits that it leaves", !want->logits == !got->logits && (!want->logits || !memcmp(want->logits, got->logits, (size_t)n_vocab * sizeof *want->logits)), "%s, %s, %s", name, p->what,
+          drafter);
+    CHECK("nor a bit of the state", want->n_state == got->n_state && want->state && got->state && !memcmp(want->state, got->state, want->n_state), "%s, %s, %s", name, p->what, drafter);
+}
+
+/* ---- drafts that know what will come ------------------------------------------------------------------------------------------------------ */
+
+static struct {
+    const left *text; /* what generation without drafts gave */
+    int32_t prompt, round;
+    int32_t accepted; /* as it should be */
+} known;
+
+/* 0, 1, 2, ... tokens as they will be chosen, then others. */
+static int32_t propose_known(pinch_session *s, int32_t seq, int32_t length, int32_t most)
+{
+    const int32_t right = known.round++ % (DRAFT + 1), n_vocab = pinch_model_n_vocab(s->model);
+    for (int32_t i = 0; i < most; i++) {
+        const int32_t at = length + i - known.prompt;
+        const pinch_token next = at < (int32_t)known.text->n ? known.text->tokens[at] : 0;
+        s->texts[seq].tokens[length + i] = i < right ? next : (next + 1) % n_vocab;
+    }
+    known.accepted += right < most ? right : most;
+    return most;
+}
+
+/* ---- the tests ------------------------------------------------------------------------------------------------------------------------------ */
+
+static void compare(const char *name, pinch_model *m, const plan *p, const pinch_token *prompt)
+{
+    const int32_t n_ctx = p->n_ctx ? p->n_ctx : CTX, n_vocab = pinch_model_n_vocab(m);
+    pinch_session *plain = session_of(m, n_ctx, 0, 1), *drafting = session_of(m, n_ctx, DRAFT, 1);
+    if (plain && drafting) {
+        left want = generation(m, plain, p, prompt);
+        left looked = generation(m, drafting, p, prompt);
+        same(name, p, "lookup", &want, &looked, n_vocab);
+        known.text = &want;
+        known.prompt = PROMPT;
+        known.round = known.accepted = 0;
+        drafting->drafts.propose = propose_known;
+        left got = generation(m, drafting, p, prompt);
+        same(name, p, "known", &want, &got, n_vocab);
+        if (want.result.stop == PINCH_STOP_LENGTH && p->max_tokens > DRAFT)
+            CHECK("what was right is accepted, what was wrong is not", got.result.drafts.n_accepted == known.accepted && known.accepted > 0 && got.result.drafts.n_drafted > known.accepted,
+                  "%s, %s: %d of %d, not %d", name, p->what, (int)got.result.drafts.n_accepted, (int)got.result.drafts.n_drafted, (int)known.accepted);
+        left_free(&want);
+        left_free(&looked);
+        left_free(&got);
+    }
+    pinch_session_close(plain);
+    pinch_session_close(drafting);
+}
+
+/* A text that repeats itself, so that looking up finds something. */
+static void write_prompt(pinch_token *prompt, int32_t n_vocab)
+{
+    for (int i = 0; i < PROMPT; i++) prompt[i] = (i % 13 * 7 + i % 13 / 3 + 5) % n_vocab;
+}
+
+/* Every way to end, at every token that a draft may hold. */
+static void ends(const char *name, pinch_model *m, const pinch_token *prompt)
+{
+    for (int i = 1; i <= DRAFT + 2; i++) {
+        compare(name, m, &(plan){.what = "max_tokens", .max_tokens = i}, prompt);
+        compare(name, m, &(plan){.what = "context full", .max_tokens = -1, .n_ctx = PROMPT + i}, prompt);
+        compare(name, m, &(plan){.what = "callback says stop", .max_tokens = -1, .end_in_callback = i, .sampled = true}, prompt);
+        compare(name, m, &(plan){.what = "abort", .max_tokens = -1, .end_by_abort = i}, prompt);
+    }
+    for (int i = 0; i < DRAFT + 2; i++) {
+        pinch_session *s = session_of(m, CTX, 0, 1);
+        left l = s ? generation(m, s, &(plan){.what = "whole", .max_tokens = TOKENS}, prompt) : (left){.n = 0};
+        char piece[64] = "";
+        if (l.n > (size_t)i) pinch_token_piece(m, l.tokens[i], true, piece, sizeof piece - 1);
+        if (piece[0]) compare(name, m, &(plan){.what = "stop string", .max_tokens = TOKENS, .stop = piece}, prompt);
+        left_free(&l);
+        pinch_session_close(s);
+    }
+}
+
+/* Another sequence in the session takes its turns, and is copied over; both sessions do the same. */
+static void company(const char *name, pinch_model *m, const pinch_token *prompt)
+{
+    const plan p = {.what = "two sequences", .max_tokens = TOKENS / 2, .sampled = true};
+    left l[2] = {{.n = 0}, {.n = 0}};
+    for (int i = 0; i < 2; i++) {
+        pinch_session *s = session_of(m, CTX, i ? DRAFT : 0, 2);
+        pinch_sampler *sampler = sampler_of(m, &p);
+        pinch_generate_options o = pinch_generate_options_default();
+        pinch_error err = {0};
+        o.max_tokens = TOKENS / 2;
+        o.ignore_eos = true;
+        bool ok = s && sampler && !pinch_session_feed(s, 1, prompt, PROMPT - 3, &err) && !pinch_generate(s, 1, sampler, &o, NULL, &err);
+        if (ok) {
+            left first = generate(s, sampler, &p, prompt);
+            left_free(&first);
+            ok = !pinch_session_feed(s, 1, prompt, 2, &err) && !pinch_generate(s, 1, sampler, &o, NULL, &err) && !pinch_session_truncate(s, 1, PROMPT, &err) && !pinch_session_copy(s, 1, 0, &err) &&
+                 !pinch_session_feed(s, 0, prompt, 3, &err) && !pinch_generate(s, 0, sampler, &o, &l[i].result, &err);
+        }
+        CHECK("sequences take turns", ok, "%s: %s", name, err.message);
+        if (ok) look(s, &l[i]);
+        pinch_sampler_close(sampler);
+        pinch_session_close(s);
+    }
+    same(name, &p, "lookup", &l[0], &l[1], pinch_model_n_vocab(m));
+    left_free(&l[0]);
+    left_free(&l[1]);
+}
+
+static bool first_of_its_kind(const pinch_model *m)
+{
+    static char seen[64][64];
+    static size_t n;
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(seen[i], pinch_model_arch(m))) return false;
+    if (n < PN_COUNT(seen)) snprintf(seen[n++], sizeof seen[0], "%s", pinch_model_arch(m));
+    return true;
+}
+
+static bool try_model(const char *name, const char *path)
+{
+    static int nth;
+    pinch_model *m = NULL;
+    pinch_model_options o = pinch_model_options_default();
+    if (pinch_model_open(&m, path, &o, NULL) != PINCH_OK) return false;
+    pinch_token prompt[PROMPT];
+    write_prompt(prompt, pinch_model_n_vocab(m));
+    if (nth++ % EVERY == 0) {
+        compare(name, m, &(plan){.what = "greedy", .max_tokens = TOKENS}, prompt);
+        if (first_of_its_kind(m)) {
+            compare(name, m, &(plan){.what = "sampled", .max_tokens = TOKENS, .sampled = true}, prompt);
+            compare(name, m, &(plan){.what = "end tokens", .max_tokens = TOKENS, .sampled = true, .ends = true}, prompt);
+            company(name, m, prompt);
+            if (EVERY == 1 || nth == 1) ends(name, m, prompt);
+        }
+    }
+    pinch_model_close(m);
+    return true;
+}
+
+int main(void)
+{
+    golden_each(try_model);
+    return pn_done();
+}
