@@ -83,6 +83,7 @@ typedef struct pinch_model_options {
     const struct pinch_session_options *planned_session; /* NULL, or the session to come: what does not fit is refused before loading */
     bool use_mapping;              /* map weights that no kernel packs; off: read everything. Default on.
                                     * On: a file truncated while in use raises SIGBUS in the reader. */
+    bool draft_block;              /* load the model's own block that drafts tokens (MTP) too, for PINCH_DRAFT_MTP; a file without one that runs is an error */
     pinch_activations activations;
     const char *const *kernels;    /* n_kernels strings "TYPE=NAME" as `pinch check` prints them, e.g. "q4_k=scalar" */
     size_t n_kernels;
@@ -147,7 +148,8 @@ typedef enum pinch_cache_type { PINCH_CACHE_F32 = 0, PINCH_CACHE_F16 = 1, PINCH_
  * every sampler and seed; only the time differs, and drafts are given up where they are measured to make tokens slower. */
 typedef enum pinch_draft {
     PINCH_DRAFT_NONE = 0,
-    PINCH_DRAFT_LOOKUP = 1 /* what followed the last few tokens where they came before in the text */
+    PINCH_DRAFT_LOOKUP = 1, /* what followed the last few tokens where they came before in the text */
+    PINCH_DRAFT_MTP = 2     /* by the model's own block, see draft_block of pinch_model_options */
 } pinch_draft;
 
 typedef struct pinch_session_options {

@@ -77,6 +77,9 @@ static bool append(void *user, const void *bytes, size_t n)
     return true;
 }
 
+static pinch_draft kind; /* that is tried, LOOKUP or MTP */
+
+/* n_draft 0: no drafts; of a model's own block nevertheless one that follows, so that there is as much state to compare. */
 static pinch_session *session_of(pinch_model *m, int32_t n_ctx, int32_t n_draft, int32_t n_seq)
 {
     pinch_session_options o = pinch_session_options_default();
@@ -85,13 +88,14 @@ static pinch_session *session_of(pinch_model *m, int32_t n_ctx, int32_t n_draft,
     o.n_threads = 1;
     o.n_seq = n_seq;
     o.n_checkpoints = -1; /* going back would hide in one */
-    o.draft = n_draft ? PINCH_DRAFT_LOOKUP : PINCH_DRAFT_NONE;
+    o.draft = n_draft || kind == PINCH_DRAFT_MTP ? kind : PINCH_DRAFT_NONE;
     o.n_draft = n_draft;
     o.callbacks.abort = wants_abort;
     pinch_session *s = NULL;
     pinch_error err = {0};
     CHECK("session opens", pinch_session_open(&s, m, &o, &err) == PINCH_OK, "%s", err.message);
     if (s) s->drafts.unmeasured = true;
+    if (s && n_draft == 0) s->drafts.propose = NULL;
     return s;
 }
 
@@ -199,7 +203,7 @@ static void compare(const char *name, pinch_model *m, const plan *p, const pinch
     if (plain && drafting) {
         left want = generation(m, plain, p, prompt);
         left looked = generation(m, drafting, p, prompt);
-        same(name, p, "lookup", &want, &looked, n_vocab);
+        same(name, p, kind == PINCH_DRAFT_MTP ? "mtp" : "lookup", &want, &looked, n_vocab);
         known.text = &want;
         known.prompt = PROMPT;
         known.round = known.accepted = 0;
@@ -267,7 +271,7 @@ static void company(const char *name, pinch_model *m, const pinch_token *prompt)
         pinch_sampler_close(sampler);
         pinch_session_close(s);
     }
-    same(name, &p, "lookup", &l[0], &l[1], pinch_model_n_vocab(m));
+    same(name, &p, kind == PINCH_DRAFT_MTP ? "mtp" : "lookup", &l[0], &l[1], pinch_model_n_vocab(m));
     left_free(&l[0]);
     left_free(&l[1]);
 }
@@ -282,24 +286,33 @@ static bool first_of_its_kind(const pinch_model *m)
     return true;
 }
 
+static void try_kind(const char *name, pinch_model *m, bool deeply, bool every_end)
+{
+    pinch_token prompt[PROMPT];
+    write_prompt(prompt, pinch_model_n_vocab(m));
+    compare(name, m, &(plan){.what = "greedy", .max_tokens = TOKENS}, prompt);
+    if (!deeply) return;
+    compare(name, m, &(plan){.what = "sampled", .max_tokens = TOKENS, .sampled = true}, prompt);
+    compare(name, m, &(plan){.what = "end tokens", .max_tokens = TOKENS, .sampled = true, .ends = true}, prompt);
+    company(name, m, prompt);
+    if (every_end) ends(name, m, prompt);
+}
+
 static bool try_model(const char *name, const char *path)
 {
-    static int nth;
+    static int nth, nth_block;
     pinch_model *m = NULL;
     pinch_model_options o = pinch_model_options_default();
     if (pinch_model_open(&m, path, &o, NULL) != PINCH_OK) return false;
-    pinch_token prompt[PROMPT];
-    write_prompt(prompt, pinch_model_n_vocab(m));
-    if (nth++ % EVERY == 0) {
-        compare(name, m, &(plan){.what = "greedy", .max_tokens = TOKENS}, prompt);
-        if (first_of_its_kind(m)) {
-            compare(name, m, &(plan){.what = "sampled", .max_tokens = TOKENS, .sampled = true}, prompt);
-            compare(name, m, &(plan){.what = "end tokens", .max_tokens = TOKENS, .sampled = true, .ends = true}, prompt);
-            company(name, m, prompt);
-            if (EVERY == 1 || nth == 1) ends(name, m, prompt);
-        }
-    }
+    kind = PINCH_DRAFT_LOOKUP;
+    if (nth++ % EVERY == 0) try_kind(name, m, first_of_its_kind(m), EVERY == 1 || nth == 1);
     pinch_model_close(m);
+    o.draft_block = true;
+    if (pinch_model_open(&m, path, &o, NULL) == PINCH_OK) { /* few have a block */
+        kind = PINCH_DRAFT_MTP;
+        try_kind(name, m, nth_block++ == 0 || EVERY == 1, EVERY == 1);
+        pinch_model_close(m);
+    }
     return true;
 }
 

@@ -36,6 +36,7 @@ static pinch_model_options model_options(const cli_settings *s)
 {
     pinch_model_options o = pinch_model_options_default();
     o.use_mapping = s->mapping;
+    o.draft_block = s->draft == PINCH_DRAFT_MTP;
     o.activations = (pinch_activations)s->activations;
     o.kernels = s->kernels.items;
     o.n_kernels = s->kernels.n;

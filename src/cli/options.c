@@ -13,7 +13,7 @@
 
 static const char *const cache_types[] = {"f32", "f16", "q8_0", NULL};    /* as pinch_cache_type counts */
 static const char *const activation_types[] = {"q8", "f32", NULL};        /* as pinch_activations counts */
-const char *const cli_draft_kinds[] = {"none", "lookup", NULL};           /* as pinch_draft counts */
+const char *const cli_draft_kinds[] = {"none", "lookup", "mtp", NULL};    /* as pinch_draft counts */
 static const char *const mirostat_choices[] = {"0", "1", "2", NULL};
 
 static const cli_option model_options[] = {
@@ -42,7 +42,7 @@ static const cli_option compute_options[] = {
 const cli_group cli_compute_group = {"Memory and speed", COUNTED(compute_options)};
 
 static const cli_option draft_options[] = {
-    {{"--spec"}, "KIND[:N]", CLI_DRAFT, CLI_FIELD(draft), 0, 0, cli_draft_kinds, "Guesses up to N tokens (1 to 7) and computes them at once, for the same text in less time: lookup guesses what followed the last words before.", "none"},
+    {{"--spec"}, "KIND[:N]", CLI_DRAFT, CLI_FIELD(draft), 0, 0, cli_draft_kinds, "Guesses up to N tokens (1 to 7) and computes them at once, for the same text in less time: lookup guesses what followed the last words before, mtp by the model's own block for that.", "none"},
 };
 const cli_group cli_draft_group = {"Speculation", COUNTED(draft_options)};
 
@@ -236,7 +236,7 @@ static bool set_choice(const cli_settings *s, const cli_option *o, void *field, 
     return false;
 }
 
-/* "lookup" or "lookup:4". */
+/* "mtp" or "lookup:4". */
 static bool set_draft(cli_settings *s, const cli_option *o, const char *text)
 {
     const size_t n = strcspn(text, ":");

@@ -32,7 +32,7 @@ static int32_t look_up(pinch_session *s, int32_t seq, int32_t length, int32_t mo
 
 pn_propose_fn pn_drafter(pinch_draft kind)
 {
-    static const pn_propose_fn drafters[] = {NULL, look_up};
+    static const pn_propose_fn drafters[] = {NULL, look_up, pn_block_propose};
     return drafters[kind];
 }
 

@@ -65,6 +65,7 @@ struct pinch_session {
     pn_pool *pool;
     pn_state *state;
     pn_run *run;
+    pn_run *block;            /* of the block that drafts; NULL: it does not */
     int n_threads, n_threads_batch;
     int32_t n_ctx, n_batch, n_seq, n_out;
     pn_text *texts;           /* [n_seq] */
@@ -97,6 +98,8 @@ pinch_status pn_session_check(const pinch_session *s, int32_t seq, pinch_error *
 pinch_status pn_session_run_ahead(pinch_session *s, int32_t seq, int32_t n, pinch_error *err);
 /* The next row that is ahead becomes text, its logits those at hand. The caller may stop instead. */
 pinch_status pn_session_take_ahead(pinch_session *s, pinch_error *err);
+/* A pruned head's row spread over the vocabulary, until the next one; other rows as they are. */
+float *pn_session_whole_row(pinch_session *s, float *logits);
 /* Forgets what is ahead. */
 void pn_session_settle(pinch_session *s);
 
@@ -108,6 +111,15 @@ void pn_draft_begin(pinch_session *s);
 /* As pinch_session_feed of one token; with drafts behind it, as many as `most` and the context allow. */
 pinch_status pn_draft_feed(pinch_session *s, int32_t seq, pinch_token token, int32_t most, pinch_error *err);
 void pn_draft_end(pinch_session *s, pinch_draft_stats *stats);
+
+/* ---- block.c: the model's block that drafts tokens; nothing where the session has none ---- */
+
+/* The n rows of the last batch, whose trunk has been computed and whose head has not. */
+pinch_status pn_block_follow(pinch_session *s, int32_t n, int n_threads, pinch_error *err);
+/* A pn_propose_fn. */
+int32_t pn_block_propose(pinch_session *s, int32_t seq, int32_t length, int32_t most);
+/* As pinch_session_eval, with the block's logits of all rows instead of the head's. */
+pinch_status pn_block_logits(pinch_session *s, const pinch_row *rows, size_t n, pinch_row_fn fn, void *user, pinch_error *err);
 
 /* ---- pace.c: whether drafts pay ---- */
 

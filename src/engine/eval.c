@@ -29,14 +29,12 @@ static pinch_status context_full(const pinch_session *s, int32_t seq, uint64_t w
 
 static int threads_for(const pinch_session *s, int32_t n_rows) { return pn_pool_fit(s->pool, n_rows == 1 ? s->n_threads : s->n_threads_batch); }
 
-/* A pruned head's row spread over the vocabulary; other rows as they are. */
-static float *whole_logits(pinch_session *s, int32_t row)
+float *pn_session_whole_row(pinch_session *s, float *logits)
 {
     const pn_network *net = &s->model->network;
-    float *from = pn_run_logits(s->run, row);
-    if (!net->logit_ids) return from;
+    if (!net->logit_ids) return logits;
     for (int32_t i = 0; i < net->n_vocab; i++) s->full_logits[i] = -INFINITY;
-    for (int64_t i = 0; i < net->plan.n_logits; i++) s->full_logits[net->logit_ids[i]] = from[i];
+    for (int64_t i = 0; i < net->plan.n_logits; i++) s->full_logits[net->logit_ids[i]] = logits[i];
     return s->full_logits;
 }
 
@@ -53,8 +51,9 @@ static pinch_status run_batch(pinch_session *s, const pinch_row *rows, int32_t n
         t->tokens[s->places[i].position] = rows[i].token;
         pn_state_advance(s->state, rows[i].seq, 1);
     }
-    pn_run_trunk(s->run, s->pool, threads_for(s, n), s->places, n);
-    return PINCH_OK;
+    const int n_threads = threads_for(s, n);
+    pn_run_trunk(s->run, s->pool, n_threads, s->places, n);
+    return pn_block_follow(s, n, n_threads, err);
 }
 
 /* Rows of m tokens of one sequence; with `logits` the last gives them. Valid until the next call. */
@@ -67,7 +66,7 @@ static const pinch_row *token_rows(pinch_session *s, int32_t seq, const pinch_to
 /* Makes the head's row i, which is row `row` of the batch, the logits at hand. */
 static void take_logits(pinch_session *s, int32_t i, int32_t row)
 {
-    s->logits = whole_logits(s, i);
+    s->logits = pn_session_whole_row(s, pn_run_logits(s->run, i));
     s->logits_seq = s->places[row].seq;
     s->logits_length = s->places[row].position + 1;
 }

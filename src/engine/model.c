@@ -47,7 +47,7 @@ static pinch_status plan_network(pinch_model *m, const pinch_model_options *o, p
 {
     pinch_status st = pn_model_needs_vocab(m, err);
     if (st) return st;
-    m->weights = (pn_weights_options){.features = pn_cpu_features(), .exact = o->activations == PINCH_ACTIVATIONS_F32, .use_mapping = o->use_mapping,
+    m->weights = (pn_weights_options){.features = pn_cpu_features(), .exact = o->activations == PINCH_ACTIVATIONS_F32, .use_mapping = o->use_mapping, .draft = o->draft_block,
                                       .n_vocab = pn_vocab_size(m->vocab), .callbacks = o->callbacks};
     m->ops = pn_ops_best(m->weights.features);
     st = force_kernels(m, o, err);

@@ -9,7 +9,7 @@
 
 enum { DEFAULT_CONTEXT = 8192, LEAST_CONTEXT = 256, DEFAULT_BATCH = 256, ROWS_OUT = 8, MOST_SEQUENCES = 4096, DEFAULT_CHECKPOINTS = 8, CHECKPOINT_BUDGET = 64 << 20 };
 
-static const int32_t default_drafts[] = {0, 5}; /* of each pinch_draft; see docs/SPEED.md */
+static const int32_t default_drafts[] = {0, 5, 2}; /* of each pinch_draft; see docs/SPEED.md */
 
 pinch_session_options pinch_session_options_default(void) { return (pinch_session_options){.type_k = PINCH_CACHE_F16, .type_v = PINCH_CACHE_F16}; }
 
@@ -53,8 +53,10 @@ static pinch_status choose(const pinch_model *m, const pinch_session_options *o,
     if (!st) st = check_range("threads for prompts", c->n_threads_batch, 1, 64, err);
     if (!st) st = check_range("cache type of keys", (int64_t)c->type_k, 0, 2, err);
     if (!st) st = check_range("cache type of values", (int64_t)c->type_v, 0, 2, err);
-    if (!st) st = check_range("kind of drafts", (int64_t)c->draft, 0, PINCH_DRAFT_LOOKUP, err);
+    if (!st) st = check_range("kind of drafts", (int64_t)c->draft, 0, PINCH_DRAFT_MTP, err);
     if (!st) st = check_range("tokens of a draft", o->n_draft, 0, ROWS_OUT - 1, err);
+    if (!st && c->draft == PINCH_DRAFT_MTP && m->network.draft.plan.n_steps == 0)
+        st = pn_fail(err, PINCH_ERR_ARGUMENT, "%s was opened without its block that drafts tokens (MTP)", pn_gguf_name(m->gguf));
     if (st) return st;
     if (c->n_batch > c->n_ctx && c->n_seq == 1) c->n_batch = c->n_ctx;
     if (c->draft) c->n_draft = (int32_t)pn_min64(o->n_draft ? o->n_draft : default_drafts[c->draft], c->n_batch - 1);
@@ -85,6 +87,21 @@ static pn_run_options run_options(const pinch_model *m, const chosen *c, pn_stat
                             .n_threads = most_threads(c)};
 }
 
+static pn_run_options block_options(const pinch_model *m, const chosen *c, pn_state *state)
+{
+    pn_run_options o = run_options(m, c, state);
+    o.plan = &m->network.draft.plan;
+    return o;
+}
+
+/* Of the trunk and of the block that drafts. */
+static bool scratch_bytes(const pinch_model *m, const chosen *c, uint64_t *bytes)
+{
+    const pn_run_options trunk = run_options(m, c, NULL), block = block_options(m, c, NULL);
+    uint64_t more = 0;
+    return pn_run_bytes(&trunk, bytes) && (c->draft != PINCH_DRAFT_MTP || pn_run_bytes(&block, &more)) && pn_add(*bytes, more, bytes);
+}
+
 static uint64_t session_other_bytes(const pinch_model *m, const chosen *c)
 {
     const uint64_t texts = (uint64_t)c->n_seq * (uint64_t)c->n_ctx * sizeof(pinch_token);
@@ -104,11 +121,10 @@ static bool add_up(uint64_t *sum, const uint64_t *parts, size_t n)
 static bool count(const pinch_model *m, chosen *c, pinch_memory_plan *p)
 {
     const pn_state_options so = state_options(m, c);
-    const pn_run_options ro = run_options(m, c, NULL);
     *p = (pinch_memory_plan){.weights_resident = m->network.resident_bytes, .weights_mapped = m->network.mapped_bytes, .n_ctx = c->n_ctx, .n_batch = c->n_batch, .n_seq = c->n_seq};
     p->other = session_other_bytes(m, c);
     uint64_t one;
-    if (!pn_state_bytes(&so, &p->kv) || !pn_run_bytes(&ro, &p->scratch) || !pn_state_checkpoint_bytes(&so, &one) || !pn_mul(one, (uint64_t)so.n_checkpoints, &p->checkpoints) ||
+    if (!pn_state_bytes(&so, &p->kv) || !scratch_bytes(m, c, &p->scratch) || !pn_state_checkpoint_bytes(&so, &one) || !pn_mul(one, (uint64_t)so.n_checkpoints, &p->checkpoints) ||
         !pn_state_kept_bytes(&so, &p->drafts)) return false;
     const bool fits = add_up(&c->own, (const uint64_t[]){p->kv, p->checkpoints, p->drafts, p->scratch, p->other}, 5);
     p->other += m->other_bytes;
@@ -208,6 +224,8 @@ static pinch_status session_init(pinch_session *s, const chosen *c, pinch_error 
     const pn_run_options ro = run_options(s->model, c, s->state);
     s->n_out = ro.n_out;
     if (!st) st = pn_run_open(&s->run, &ro, err);
+    const pn_run_options bo = block_options(s->model, c, s->state);
+    if (!st && c->draft == PINCH_DRAFT_MTP) st = pn_run_open(&s->block, &bo, err);
     if (!st) st = pn_pool_open(&s->pool, most_threads(c), err);
     return st;
 }
@@ -252,6 +270,7 @@ void pinch_session_close(pinch_session *s)
     if (!s) return;
     pn_pool_close(s->pool);
     pn_run_close(s->run);
+    pn_run_close(s->block);
     pn_state_close(s->state);
     for (int32_t i = 0; s->texts && i < s->n_seq; i++) free(s->texts[i].tokens);
     free(s->texts);

@@ -1,0 +1,74 @@
+/* The block that drafts tokens (MTP), of a session that drafts by it. It follows the trunk: row for row the same tokens, each with the trunk's result at the
+ * position before, so that its keys and values are there when a draft begins. That result is what the block's layer carries; going back takes it along. */
+#include "engine/engine.h"
+
+static float *pending_of(const pinch_session *s, int32_t seq) { return pn_state_recurrent(s->state, s->model->network.draft.layer, seq); }
+
+/* The row gets what the position before left; the trunk's result at its own is left for the next. */
+static void pass_on(pinch_session *s, int32_t row)
+{
+    const pn_network *net = &s->model->network;
+    const pn_place p = s->places[row];
+    const size_t bytes = (size_t)net->n_embd * sizeof(float);
+    float *pending = pending_of(s, p.seq), *kept = pn_state_kept(s->state, net->draft.layer, p.seq, p.position);
+    memcpy(pn_draft_hidden(net, s->block, row), pending, bytes);
+    pn_run_hidden(s->run, row, pending);
+    if (kept) memcpy(kept, pending, bytes);
+}
+
+pinch_status pn_block_follow(pinch_session *s, int32_t n, int n_threads, pinch_error *err)
+{
+    if (!s->block) return PINCH_OK;
+    for (int32_t i = 0; i < n; i++) {
+        const pn_place p = s->places[i];
+        const pinch_status st = pn_draft_embed(&s->model->network, s->texts[p.seq].tokens[p.position], s->raw, s->block, i, err);
+        if (st) return st;
+    }
+    for (int32_t i = 0; i < n; i++) pass_on(s, i);
+    pn_run_trunk(s->block, s->pool, n_threads, s->places, n);
+    return PINCH_OK;
+}
+
+static pinch_token likeliest(const pn_network *net, const float *logits)
+{
+    const int64_t n = net->draft.plan.n_logits;
+    int64_t best = 0;
+    for (int64_t i = 1; i < n; i++)
+        if (logits[i] > logits[best]) best = i;
+    return net->logit_ids ? net->logit_ids[best] : (pinch_token)best;
+}
+
+/* The first guess takes what the trunk left; later ones the block's own result. Keys and values that lie beyond the text thereby are stored anew when the
+ * block follows. */
+int32_t pn_block_propose(pinch_session *s, int32_t seq, int32_t length, int32_t most)
+{
+    static const int32_t only = 0;
+    const pn_network *net = &s->model->network;
+    pinch_token *text = s->texts[seq].tokens;
+    for (int32_t i = 0; i < most; i++) {
+        const pn_place place = {.seq = seq, .position = length - 1 + i};
+        float *hidden = pn_draft_hidden(net, s->block, 0);
+        if (i) pn_run_hidden(s->block, 0, hidden);
+        else memcpy(hidden, pending_of(s, seq), (size_t)net->n_embd * sizeof *hidden);
+        if (pn_draft_embed(net, text[place.position], s->raw, s->block, 0, NULL)) return i;
+        pn_run_trunk(s->block, s->pool, s->n_threads, &place, 1);
+        pn_run_head(s->block, s->pool, s->n_threads, &only, 1);
+        text[length + i] = likeliest(net, pn_run_logits(s->block, 0));
+    }
+    return most;
+}
+
+pinch_status pn_block_logits(pinch_session *s, const pinch_row *rows, size_t n, pinch_row_fn fn, void *user, pinch_error *err)
+{
+    for (size_t at = 0; at < n;) {
+        const int32_t m = (int32_t)pn_min64((int64_t)(n - at), s->n_out);
+        const pinch_status st = pinch_session_eval(s, rows + at, (size_t)m, NULL, NULL, err);
+        if (st) return st;
+        for (int32_t i = 0; i < m; i++) s->out_rows[i] = i;
+        pn_run_head(s->block, s->pool, pn_pool_fit(s->pool, s->n_threads_batch), s->out_rows, m);
+        for (int32_t i = 0; i < m; i++)
+            if (rows[at + (size_t)i].logits && fn(user, at + (size_t)i, pn_session_whole_row(s, pn_run_logits(s->block, i)), s->model->network.n_vocab)) return pn_fail(err, PINCH_ABORTED, "stopped by the caller");
+        at += (size_t)m;
+    }
+    return PINCH_OK;
+}
