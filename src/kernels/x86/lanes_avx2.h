@@ -12,7 +12,7 @@ typedef struct lanes_part {
 } lanes_part;
 
 enum { n_wide = 1 /* vectors of a tile of attention beside 6 queries: 12 sums in registers */, n_strips = 2 /* of a delta rule */ };
-enum { ssm_max_rows = 2, ssm_max_strips = 1 }; /* of a tile of a selective scan: inputs and sums in registers */
+enum { ssm_max_rows = 2 }; /* of a tile of a selective scan: inputs and sums in registers */
 
 PN_INLINE lanes_part l_first(int64_t n)
 {

@@ -8,7 +8,7 @@ typedef __m512 lanes;
 typedef __mmask16 lanes_part;
 
 enum { n_wide = 4 /* vectors of a tile of attention beside 6 queries: 24 sums in registers */, n_strips = 2 /* of a delta rule */ };
-enum { ssm_max_rows = 4, ssm_max_strips = 2 }; /* of a tile of a selective scan: inputs and sums in registers */
+enum { ssm_max_rows = 4 }; /* of a tile of a selective scan: inputs and sums in registers */
 
 PN_INLINE lanes_part l_first(int64_t n) { return (lanes_part)((1u << (n < 0 ? 0 : n > 16 ? 16 : n)) - 1); }
 

@@ -72,59 +72,41 @@ static void conv(const pn_conv_rows *c)
     }
 }
 
-/* Strips [strip, strip + n_together) over rows [row, row + n_rows): each value of the state is loaded and stored once for all of the rows. The last strip's
- * channels are those of m. */
-PN_INLINE void ssm_strips(const pn_ssm_rows *s, int64_t strip, int n_together, int64_t row, int n_rows, lanes_part m)
+/* The strip of channels [channel, channel + PN_STRIP), those of m, over rows [row, row + n_rows): each value of the state is loaded and stored once for all
+ * of the rows. One strip alone: two beside each other are a few pages apart, where loads wait for stores to the same place of another page. */
+PN_INLINE void ssm_strip(const pn_ssm_rows *s, int64_t channel, int64_t row, int n_rows, lanes_part m)
 {
-    lanes x[ssm_max_rows][ssm_max_strips], y[ssm_max_rows][ssm_max_strips], decay[ssm_max_rows];
-    float *state = s->state + strip * s->d_state * PN_STRIP;
+    lanes x[ssm_max_rows], y[ssm_max_rows], decay[ssm_max_rows];
+    float *state = s->state + channel * s->d_state;
     PN_UNROLL for (int r = 0; r < n_rows; r++)
     {
         decay[r] = l_set(s->decay[row + r]);
-        PN_UNROLL for (int j = 0; j < n_together; j++)
-        {
-            const float *from = s->x + (row + r) * s->stride + (strip + j) * PN_STRIP;
-            x[r][j] = l_mul(j == n_together - 1 ? l_load_part(from, m) : l_load(from), l_set(s->step[row + r]));
-            y[r][j] = l_set(0);
-        }
+        x[r] = l_mul(l_load_part(s->x + (row + r) * s->stride + channel, m), l_set(s->step[row + r]));
+        y[r] = l_set(0);
     }
-    for (int64_t i = 0; i < s->d_state; i++) {
-        PN_UNROLL for (int j = 0; j < n_together; j++)
+    for (int64_t i = 0; i < s->d_state; i++, state += PN_STRIP) {
+        lanes v = l_load(state);
+        PN_UNROLL for (int r = 0; r < n_rows; r++)
         {
-            float *at = state + (j * s->d_state + i) * PN_STRIP;
-            lanes v = l_load(at);
-            PN_UNROLL for (int r = 0; r < n_rows; r++)
-            {
-                v = l_fma(l_set(s->b[(row + r) * s->stride + i]), x[r][j], l_mul(v, decay[r]));
-                y[r][j] = l_fma(v, l_set(s->c[(row + r) * s->stride + i]), y[r][j]);
-            }
-            l_store(at, v);
+            v = l_fma(l_set(s->b[(row + r) * s->stride + i]), x[r], l_mul(v, decay[r]));
+            y[r] = l_fma(v, l_set(s->c[(row + r) * s->stride + i]), y[r]);
         }
+        l_store(state, v);
     }
     PN_UNROLL for (int r = 0; r < n_rows; r++)
     {
-        PN_UNROLL for (int j = 0; j < n_together; j++)
-        {
-            const int64_t at = (row + r) * s->stride + (strip + j) * PN_STRIP;
-            const lanes_part part = j == n_together - 1 ? m : l_first(PN_STRIP);
-            l_store_part(s->y + at, part, l_fma(l_load_part(s->x + at, part), l_set(s->skip), y[r][j]));
-        }
+        const int64_t at = (row + r) * s->stride + channel;
+        l_store_part(s->y + at, m, l_fma(l_load_part(s->x + at, m), l_set(s->skip), y[r]));
     }
 }
 
-PN_INLINE void ssm_rows(const pn_ssm_rows *s, int64_t strip, int n_together)
-{
-    const lanes_part m = l_first(s->n - (strip + n_together - 1) * PN_STRIP);
-    int64_t row = 0;
-    for (; row + ssm_max_rows <= s->n_rows; row += ssm_max_rows) ssm_strips(s, strip, n_together, row, ssm_max_rows, m);
-    for (; row < s->n_rows; row++) ssm_strips(s, strip, n_together, row, 1, m);
-}
-
-/* A few strips go through all rows together, so that they stay in the first-level cache. */
+/* A strip goes through all rows, so that it stays in the first-level cache. */
 static void ssm(const pn_ssm_rows *s)
 {
-    const int64_t strips = (s->n + PN_STRIP - 1) / PN_STRIP;
-    int64_t strip = 0;
-    for (; strip + ssm_max_strips <= strips; strip += ssm_max_strips) ssm_rows(s, strip, ssm_max_strips);
-    for (; strip < strips; strip++) ssm_rows(s, strip, 1);
+    for (int64_t channel = 0; channel < s->n; channel += PN_STRIP) {
+        const lanes_part m = l_first(s->n - channel);
+        int64_t row = 0;
+        for (; row + ssm_max_rows <= s->n_rows; row += ssm_max_rows) ssm_strip(s, channel, row, ssm_max_rows, m);
+        for (; row < s->n_rows; row++) ssm_strip(s, channel, row, 1, m);
+    }
 }
