@@ -80,6 +80,19 @@ pinch_status pn_state_check(const pn_state_options *o, pinch_error *err)
     return PINCH_OK;
 }
 
+/* Layers that are only recurrent come first: what they carry is touched whole for each token, whereas keys and values fill up little by little. Returns the
+ * bytes of the former. */
+static uint64_t place_layers(pn_state *s, const pn_state_options *o)
+{
+    uint64_t total = 0, carried = 0;
+    for (int cached = 0; cached < 2; cached++) {
+        for (int32_t i = 0; i < o->n_layers; i++)
+            if ((o->layers[i].n_head > 0) == cached) pn_layer_plan(&s->layers[i], &o->layers[i], o, &total);
+        if (!cached) carried = total;
+    }
+    return carried;
+}
+
 static pinch_status state_init(pn_state *s, const pn_state_options *o, pinch_error *err)
 {
     s->type_k = o->type_k;
@@ -91,10 +104,10 @@ static pinch_status state_init(pn_state *s, const pn_state_options *o, pinch_err
     if (!s->layers || !s->seqs) return pn_fail_memory(err, "the table of layers and sequences", (uint64_t)o->n_layers * sizeof *s->layers);
     if (!pn_state_bytes(o, &s->bytes))
         return pn_fail(err, PINCH_ERR_MEMORY, "context %d x %d sequences: the cache does not fit in an address space", (int)o->n_ctx, (int)o->n_seq);
-    uint64_t total = 0;
-    for (int32_t i = 0; i < o->n_layers; i++) pn_layer_plan(&s->layers[i], &o->layers[i], o, &total);
+    const uint64_t carried = place_layers(s, o);
     s->recurrent = pn_state_is_recurrent(o);
     s->memory = pn_pages_alloc(s->bytes);
+    pn_pages_make_huge(s->memory, carried);
     if (!s->memory) return pn_fail_memory(err, "the key-value cache", s->bytes);
     const pinch_status st = pn_kept_open(s, o, err);
     return st ? st : pn_checkpoints_open(s, o, err);
