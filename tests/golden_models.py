@@ -160,6 +160,26 @@ def test_same_bits_on_32_bit_x86(name):
     assert drive.same_bits(drive.logits(case.path, case.prompt, case.n_vocab, *case.options, program=program), case.rows())
 
 
+def drafts(name):
+    """-> file with the logits of a case's block that drafts tokens, None without one."""
+    paths = [os.path.join(GOLDEN, name, f) for f in ("draft.f32", "mtp_logits.f32")]
+    return next((p for p in paths if os.path.exists(p)), None)
+
+
+@pytest.mark.parametrize("name", [n for n in cases(True) if drafts(n)])
+def test_block_that_drafts(name):
+    case = case_of(name)
+    golden = np.fromfile(drafts(name), dtype="<f4").reshape(-1, case.n_vocab)[:len(case.prompt)]
+    tolerance = getattr(case, "draft", case.__dict__).get("tolerance", case.tolerance)
+    for options in ((), EXACT):
+        gap, _ = gaps(case.rows("--mtp", *options), golden)
+        assert gap <= tolerance, f"gap {gap:.6f}"
+    for options in (("-b", 1, "-t", 1), ("-b", 7, "-t", 3)):
+        assert drive.same_bits(case.rows("--mtp", *options), case.rows("--mtp"))
+    spoken = [drive.pinch_json("run", "-m", case.path, "-p", "the cat", "-n", 30, "--temp", 1, "--seed", 7, "--ignore-eos", *options)["ids"] for options in ((), ("--spec", "mtp:3"))]
+    assert spoken[0] == spoken[1]
+
+
 @pytest.mark.parametrize("name", [n for n in cases(True) if "tokenize" in drive.load(os.path.join(GOLDEN, n, "case.json"))])
 def test_own_tokenizer(name):
     case = case_of(name)

@@ -133,6 +133,20 @@ def test_memory_of_a_sequence_is_the_formula(name, n_ctx, n_batch, type_k, type_
     assert said["fixed_bytes"] == sum(row["recurrent_bytes"] + (row["kv_bytes"] if row["window"] else 0) for row in want)
 
 
+@pytest.mark.parametrize("name", [n for n in golden_models.cases(True) if golden_models.drafts(n)])
+def test_a_block_that_drafts_counts_when_it_is_asked_for(name):
+    """One layer more, like the trunk's attention; it carries the trunk's last result."""
+    m, plain, out = model_of(name), info(name), info(name, "--spec", "mtp:2")
+    layers = plain["sequence"]["layers"]
+    like = next(row for row in layers if row["position_bytes"])
+    assert len(layers) == m.n_layers
+    assert out["sequence"]["layers"] == layers + [{**like, "layer": m.n_layers, "recurrent_bytes": up(4 * m.n_embd, 64)}]
+    assert out["cuts"] == plain["cuts"]
+    kept = sum(row["recurrent_bytes"] for row in out["sequence"]["layers"])
+    assert plain["plan"]["drafts"] == 0 and out["plan"]["drafts"] == 2 * kept
+    assert all(out["plan"][k] > plain["plan"][k] for k in ("weights_resident", "kv", "scratch", "total_bytes"))
+
+
 def test_every_kind_of_memory_is_among_the_cases():
     """What the test above proves nothing about without such a case."""
     rows = [(m.arch, m.layer(il, 200, 7, "f16", "f16")) for m in map(model_of, golden_models.cases(True)) for il in range(m.n_layers)]

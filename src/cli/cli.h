@@ -43,7 +43,7 @@ typedef struct cli_settings {
 
     bool jsonl, add_special, parse_special; /* tokenize */
     const char *out;                        /* logits */
-    bool last;
+    bool last, mtp;
     bool all;                               /* perplexity */
     const char *prompt_cache;
     int32_t bench_prompt, bench_generate, bench_depth, repetitions;

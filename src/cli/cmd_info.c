@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-static const cli_group *const groups[] = {&cli_model_group, &cli_context_group, &cli_compute_group, &cli_output_group, NULL};
+static const cli_group *const groups[] = {&cli_model_group, &cli_context_group, &cli_compute_group, &cli_draft_group, &cli_output_group, NULL};
 static const cli_example examples[] = {
     {"pinch info -m model.gguf", "metadata, tensors, kernels and memory"},
     {"pinch info -m model.gguf -c 256 --json", "the same for scripts, planned for a context of 256"},

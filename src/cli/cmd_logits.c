@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 
 #include "base/math.h"
+#include "engine/engine.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -14,6 +15,7 @@ static const cli_option options[] = {
     {{"--tokens"}, "FILE", CLI_TEXT, CLI_FIELD(tokens), 0, 0, NULL, "Ids separated by white space or commas, fed exactly as they are; - is standard input.", ""},
     {{"-o", "--output"}, "FILE", CLI_TEXT, CLI_FIELD(out), 0, 0, NULL, "File that gets little-endian 32-bit floats [tokens][vocabulary]; - is standard output.", ""},
     {{"--last"}, NULL, CLI_ON, CLI_FIELD(last), 0, 0, NULL, "Writes the last token's row only.", ""},
+    {{"--mtp"}, NULL, CLI_ON, CLI_FIELD(mtp), 0, 0, NULL, "Logits of the model's block that drafts tokens (MTP): of the token after the next.", ""},
 };
 static const cli_group own = {"Tokens", options, PN_COUNT(options)};
 static const cli_group *const groups[] = {&cli_model_group, &own, &cli_context_group, &cli_compute_group, &cli_output_group, NULL};
@@ -93,7 +95,7 @@ static int compute(const cli_settings *s, const cli_engine *e, const cli_ids *id
         return CLI_FAILED;
     }
     for (size_t i = 0; i < ids->n; i++) rows[i] = (pinch_row){ids->data[i], 0, !s->last || i + 1 == ids->n};
-    const pinch_status st = pinch_session_eval(e->session, rows, ids->n, write_row, &o, &err);
+    const pinch_status st = (s->mtp ? pn_block_logits : pinch_session_eval)(e->session, rows, ids->n, write_row, &o, &err);
     free(rows);
     const bool wrong_disk = o.failed;
     const int status = output_close(s, &o, !st || wrong_disk);
@@ -104,6 +106,7 @@ static int run(cli_settings *s)
 {
     cli_engine e;
     cli_ids ids;
+    if (s->mtp) s->draft = PINCH_DRAFT_MTP;
     if (s->plan) return cli_print_plan(s);
     if (!cli_needs_model(s)) return CLI_MISUSED;
     if (!s->tokens || !s->out) return cli_misuse(s, "--tokens FILE and -o FILE are wanted");

@@ -58,17 +58,29 @@ int32_t pn_block_propose(pinch_session *s, int32_t seq, int32_t length, int32_t 
     return most;
 }
 
-pinch_status pn_block_logits(pinch_session *s, const pinch_row *rows, size_t n, pinch_row_fn fn, void *user, pinch_error *err)
+/* Of the last batch's m rows, a few at a time. */
+static pinch_status hand_out(pinch_session *s, const pinch_row *rows, int32_t m, size_t first, pinch_row_fn fn, void *user, pinch_error *err)
 {
-    for (size_t at = 0; at < n;) {
-        const int32_t m = (int32_t)pn_min64((int64_t)(n - at), s->n_out);
-        const pinch_status st = pinch_session_eval(s, rows + at, (size_t)m, NULL, NULL, err);
-        if (st) return st;
-        for (int32_t i = 0; i < m; i++) s->out_rows[i] = i;
-        pn_run_head(s->block, s->pool, pn_pool_fit(s->pool, s->n_threads_batch), s->out_rows, m);
-        for (int32_t i = 0; i < m; i++)
-            if (rows[at + (size_t)i].logits && fn(user, at + (size_t)i, pn_session_whole_row(s, pn_run_logits(s->block, i)), s->model->network.n_vocab)) return pn_fail(err, PINCH_ABORTED, "stopped by the caller");
-        at += (size_t)m;
+    for (int32_t done = 0; done < m; done += s->n_out) {
+        const int32_t n = (int32_t)pn_min64(m - done, s->n_out);
+        for (int32_t i = 0; i < n; i++) s->out_rows[i] = done + i;
+        pn_run_head(s->block, s->pool, pn_pool_fit(s->pool, s->n_threads_batch), s->out_rows, n);
+        for (int32_t i = 0; i < n; i++)
+            if (rows[done + i].logits && fn(user, first + (size_t)(done + i), pn_session_whole_row(s, pn_run_logits(s->block, i)), s->model->network.n_vocab))
+                return pn_fail(err, PINCH_ABORTED, "stopped by the caller");
     }
     return PINCH_OK;
+}
+
+pinch_status pn_block_logits(pinch_session *s, const pinch_row *rows, size_t n, pinch_row_fn fn, void *user, pinch_error *err)
+{
+    pinch_status st = PINCH_OK;
+    int32_t m = 0;
+    for (size_t at = 0; at < n && !st; at += (size_t)m) {
+        m = (int32_t)pn_min64((int64_t)(n - at), s->n_batch);
+        for (int32_t i = 0; i < m; i++) s->rows[i] = (pinch_row){.token = rows[at + (size_t)i].token, .seq = rows[at + (size_t)i].seq};
+        st = pinch_session_eval(s, s->rows, (size_t)m, NULL, NULL, err);
+        if (!st) st = hand_out(s, rows + at, m, at, fn, user, err);
+    }
+    return st;
 }

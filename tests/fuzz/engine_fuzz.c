@@ -30,12 +30,13 @@ static void use_text(const pinch_model *model)
     pinch_chat_render(model, messages, 2, true, out, sizeof out, &n, &err);
 }
 
-static void compute(pinch_model *model)
+static void compute(pinch_model *model, pinch_draft draft)
 {
     pinch_session_options options = pinch_session_options_default();
     options.n_ctx = CTX;
     options.n_batch = 8;
     options.n_threads = options.n_threads_batch = 1;
+    options.draft = draft;
     pinch_session *session = NULL;
     pinch_error err;
     const int32_t n_vocab = pinch_model_n_vocab(model);
@@ -49,10 +50,24 @@ static void compute(pinch_model *model)
             const pinch_token chosen = pinch_sampler_choose(sampler, pinch_session_logits(session));
             MUST(chosen >= 0 && chosen < n_vocab);
             pinch_session_feed(session, 0, &chosen, 1, &err);
+            pinch_session_truncate(session, 0, CTX - 8, &err);
+            pinch_generate(session, 0, sampler, NULL, NULL, &err);
         }
         pinch_sampler_close(sampler);
     }
     pinch_session_close(session);
+}
+
+/* The same with the block that drafts tokens, which few models have. */
+static void draft(int fd, pinch_model_options options)
+{
+    pinch_model *model = NULL;
+    pinch_error err = {0};
+    options.draft_block = true;
+    const pinch_status status = pinch_model_open_fd(&model, fd, "input", &options, &err);
+    MUST(status == PINCH_OK || (err.status == status && err.message[0]));
+    if (model) compute(model, PINCH_DRAFT_MTP);
+    pinch_model_close(model);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -66,14 +81,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     pinch_model *model = NULL;
     pinch_error err = {0};
     const pinch_status status = pinch_model_open_fd(&model, fd, "input", &options, &err);
-    close(fd);
     MUST((status == PINCH_OK) == (model != NULL));
     MUST(status == PINCH_OK || (err.status == status && err.message[0] && !strchr(err.message, '\n')));
     if (model) {
         look(model);
         use_text(model);
-        compute(model);
+        compute(model, size % 4 < 2 ? PINCH_DRAFT_LOOKUP : PINCH_DRAFT_NONE);
     }
     pinch_model_close(model);
+    if (status == PINCH_OK) draft(fd, options);
+    close(fd);
     return 0;
 }
