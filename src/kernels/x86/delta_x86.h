@@ -1,7 +1,8 @@
 /* kernels/x86/delta_x86.h - the delta rule of ops.def, bit-equal to scalar.
  *
  * A template over the words of lanes_avx512.h or lanes_avx2.h, included after one of them. n_strips strips of 16 value channels go through all tokens
- * together, so that they stay in the first-level cache; a token's update and the next token's sums share one pass over them. */
+ * together, so that they stay in the first-level cache; a token's update and the next token's sums share one pass over them. A single token's come from memory,
+ * which is nearly twice as fast strip by strip. */
 
 typedef struct delta_sums {
     lanes p[n_strips], r[n_strips];
@@ -54,6 +55,6 @@ static void delta_rule(float *state, const pn_delta_token *tokens, int64_t n_tok
 {
     int64_t j = 0;
     if (n_tokens == 0) return;
-    for (; j + n_strips * 16 <= d_v; j += n_strips * 16) delta_strips(n_strips, state + j * d_k, tokens, n_tokens, d_k, j, l_first(16), true);
+    for (; n_tokens > 1 && j + n_strips * 16 <= d_v; j += n_strips * 16) delta_strips(n_strips, state + j * d_k, tokens, n_tokens, d_k, j, l_first(16), true);
     for (; j < d_v; j += 16) delta_strips(1, state + j * d_k, tokens, n_tokens, d_k, j, l_first(d_v - j), false);
 }
