@@ -49,7 +49,8 @@ WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wconversion $(WERROR)
 # -ffp-contract=off: one stated rounding everywhere; see docs/DESIGN.md
 FLAGS    = $(CSTD) $(OPT) -g -ffp-contract=off -fno-math-errno -fvisibility=hidden -fPIC -ffunction-sections -fdata-sections \
            -DPINCH_BUILD -Iinclude -Isrc $(WARN) $(EXTRA)
-LIBS    := -Wl,--gc-sections -lm -lpthread
+# -pthread: a compiler for Android knows that its C library holds the threads and that there is no libpthread
+LIBS    := -Wl,--gc-sections -lm -pthread
 ARCH    := $(shell $(CC) -dumpmachine 2>/dev/null | cut -d- -f1)
 
 ROOMS   := base gguf quant kernels kernels/scalar sched graph models state sample token chat engine

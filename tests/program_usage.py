@@ -95,6 +95,15 @@ def test_failures_are_told_in_a_sentence(args, sentence):
     assert sentence in refused(1, *args)
 
 
+def test_an_unknown_tokenizer_is_told_once(tmp_path):
+    model = tmp_path / "model.gguf"
+    model.write_bytes(drive.load_bytes(MODEL).replace(b"gpt2", b"bert", 1))
+    for command in ["tokenize"], ["run", "-p", "the cat", "-n", 1]:
+        assert 'no tokenizer "bert"' in refused(1, *command, "-m", model)
+    p = pinch("info", "-m", model)
+    assert p.returncode == 0 and p.stderr == b"" and b'no tokenizer "bert"' in p.stdout
+
+
 # ---- help ----
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -272,6 +281,15 @@ def test_bench_counts_recurrent_state():
     tail = -(-channels * (meta["ssm.conv_kernel"] - 1) // 16) * 16
     assert layers > 0 and out["token_state_bytes"] == 2 * 4 * layers * (tail + strips * meta["ssm.state_size"])
     assert out["bandwidth_share_with_state"] == pytest.approx(out["bandwidth_share"] * (1 + out["token_state_bytes"] / out["token_weight_bytes"]))
+
+
+def test_json_of_logits_says_their_shape(tmp_path):
+    for options, rows in ([], 3), (["--last"], 1):
+        out = tmp_path / "logits"
+        shape = drive.pinch_json("logits", "-m", MODEL, "--tokens", "-", "-o", out, *options, stdin=b"1 5 6")
+        assert shape == {"tokens": 3, "rows": rows, "n_vocab": 320} and out.stat().st_size == rows * 320 * 4
+    raw = drive.pinch("logits", "-m", MODEL, "--tokens", "-", "-o", "-", "--json", stdin=b"1 5 6")
+    assert len(raw) == 3 * 320 * 4, "standard output holds the numbers alone"
 
 
 def test_info():

@@ -1,6 +1,7 @@
 /* cmd_logits.c - `pinch logits`: the logits of every token of a list, as raw numbers. */
 #include "cli/cli.h"
 
+#include "base/json.h"
 #include "base/math.h"
 #include "engine/engine.h"
 
@@ -84,6 +85,20 @@ static bool write_row(void *user, size_t index, const float *logits, int32_t n_v
     return o->failed;
 }
 
+static int print_shape(const cli_settings *s, size_t n_tokens, int32_t n_vocab)
+{
+    pn_json_writer w = {0};
+    pn_json_object(&w);
+    pn_json_put_key(&w, "tokens");
+    pn_json_int(&w, (int64_t)n_tokens);
+    pn_json_put_key(&w, "rows");
+    pn_json_int(&w, s->last ? 1 : (int64_t)n_tokens);
+    pn_json_put_key(&w, "n_vocab");
+    pn_json_int(&w, n_vocab);
+    pn_json_object_end(&w);
+    return cli_write_json(s, &w);
+}
+
 static int compute(const cli_settings *s, const cli_engine *e, const cli_ids *ids)
 {
     pinch_error err = {PINCH_OK, ""};
@@ -99,7 +114,8 @@ static int compute(const cli_settings *s, const cli_engine *e, const cli_ids *id
     free(rows);
     const bool wrong_disk = o.failed;
     const int status = output_close(s, &o, !st || wrong_disk);
-    return st && !wrong_disk ? cli_error(s, &err) : status;
+    if (st && !wrong_disk) return cli_error(s, &err);
+    return status == CLI_DONE && s->json && strcmp(s->out, "-") ? print_shape(s, ids->n, pinch_model_n_vocab(e->model)) : status;
 }
 
 static int run(cli_settings *s)
