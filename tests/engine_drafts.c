@@ -64,6 +64,13 @@ static bool wants_abort(void *user)
     return abort_in > 0 && --abort_in == 0;
 }
 
+static int told; /* lines that say that drafts were given up */
+static void on_log(void *user, pinch_log_level level, const char *message)
+{
+    (void)user, (void)level;
+    told += strstr(message, "given up") != NULL;
+}
+
 static bool append(void *user, const void *bytes, size_t n)
 {
     left *l = user;
@@ -85,12 +92,13 @@ static pinch_session *session_of(pinch_model *m, int32_t n_ctx, int32_t n_draft,
     pinch_session_options o = pinch_session_options_default();
     o.n_ctx = n_ctx;
     o.n_batch = 16;
-    o.n_threads = 1;
+    o.n_threads = n_seq;
     o.n_seq = n_seq;
     o.n_checkpoints = -1; /* going back would hide in one */
     o.draft = n_draft || kind == PINCH_DRAFT_MTP ? kind : PINCH_DRAFT_NONE;
     o.n_draft = n_draft;
     o.callbacks.abort = wants_abort;
+    o.callbacks.log = on_log;
     pinch_session *s = NULL;
     pinch_error err = {0};
     CHECK("session opens", pinch_session_open(&s, m, &o, &err) == PINCH_OK, "%s", err.message);
@@ -276,6 +284,39 @@ static void company(const char *name, pinch_model *m, const pinch_token *prompt)
     left_free(&l[1]);
 }
 
+static int32_t propose_wrong(pinch_session *s, int32_t seq, int32_t length, int32_t most)
+{
+    const int32_t n = propose_known(s, seq, length, most);
+    known.round = 0;
+    return n;
+}
+
+/* Drafts that are measured as slow are given up, which is said once: lookup's until the next generation, the block's for good. What is measured changes no token. */
+static void giving_up(const char *name, pinch_model *m, const pinch_token *prompt)
+{
+    const plan p = {.what = "giving up", .max_tokens = TOKENS, .sampled = true};
+    pinch_session *plain = session_of(m, CTX, 0, 1), *drafting = session_of(m, CTX, DRAFT, 1);
+    left want = plain ? generation(m, plain, &p, prompt) : (left){.n = 0};
+    known.text = &want;
+    known.round = told = 0;
+    for (int i = 0; drafting && i < 2; i++) {
+        drafting->drafts.unmeasured = false;
+        drafting->drafts.propose = propose_wrong;
+        drafting->drafts.pace = (pn_pace){.plain = 1e-12, .n_plain = 4};
+        left got = generation(m, drafting, &p, prompt);
+        const pinch_draft_stats *d = &got.result.drafts;
+        const bool rests = i && kind == PINCH_DRAFT_MTP;
+        CHECK("slow drafts are given up", d->given_up && d->n_accepted == 0 && (rests ? d->n_drafted == 0 : d->n_drafted > 0 && d->n_drafted < (TOKENS - 4) * DRAFT), "%s: %d of %d", name, (int)d->n_accepted, (int)d->n_drafted);
+        CHECK("which is said once", told == 1, "%s: %d lines", name, told);
+        CHECK("and changes no token and no logit", got.n == want.n && !memcmp(got.tokens, want.tokens, want.n * sizeof *want.tokens) && got.logits && want.logits &&
+                                                       !memcmp(got.logits, want.logits, (size_t)pinch_model_n_vocab(m) * sizeof *want.logits), "%s", name);
+        left_free(&got);
+    }
+    left_free(&want);
+    pinch_session_close(plain);
+    pinch_session_close(drafting);
+}
+
 static bool first_of_its_kind(const pinch_model *m)
 {
     static char seen[64][64];
@@ -295,6 +336,7 @@ static void try_kind(const char *name, pinch_model *m, bool deeply, bool every_e
     compare(name, m, &(plan){.what = "sampled", .max_tokens = TOKENS, .sampled = true}, prompt);
     compare(name, m, &(plan){.what = "end tokens", .max_tokens = TOKENS, .sampled = true, .ends = true}, prompt);
     company(name, m, prompt);
+    giving_up(name, m, prompt);
     if (every_end) ends(name, m, prompt);
 }
 

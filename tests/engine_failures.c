@@ -99,6 +99,7 @@ typedef struct scene {
     pinch_session *session;
     pinch_activations activations;
     bool mapped;
+    pinch_draft draft;
 } scene;
 
 static pinch_status open_model(void *ctx, pinch_error *err)
@@ -121,6 +122,7 @@ static pinch_session_options session_options(const scene *s)
     options.n_threads = options.n_threads_batch = 2;
     options.type_k = s->c->type_k;
     options.type_v = s->c->type_v;
+    options.draft = s->draft;
     return options;
 }
 
@@ -194,6 +196,36 @@ static void check_token_path(const scene *s)
     pinch_sampler_close(sampler);
 }
 
+/* Embeddings are read from the file, those of drafts too. */
+static pinch_status continue_text(void *ctx, pinch_error *err)
+{
+    const scene *s = ctx;
+    pinch_sampler_options how = pinch_sampler_options_default();
+    pinch_generate_options options = pinch_generate_options_default();
+    pinch_generate_result result = {0};
+    pinch_sampler *sampler = NULL;
+    how.temperature = 0;
+    options.max_tokens = 8;
+    options.ignore_eos = true;
+    pinch_status status = pinch_session_sync(s->session, 0, s->c->prompt, s->c->n_prompt, NULL, err);
+    if (status == PINCH_OK) status = pinch_sampler_open(&sampler, s->model, &how, err);
+    if (status == PINCH_OK) status = pinch_generate(s->session, 0, sampler, &options, &result, err);
+    pinch_sampler_close(sampler);
+    return status;
+}
+
+static void check_reads(scene *s)
+{
+    const size_t n = (size_t)pinch_model_n_vocab(s->model);
+    float *want = malloc(n * sizeof *want);
+    pinch_error err = {0};
+    CHECK("text is continued", want && continue_text(s, &err) == PINCH_OK, "%s", err.message);
+    if (want) memcpy(want, pinch_session_logits(s->session), n * sizeof *want);
+    inject(&reads, "generation with drafts", continue_text, s);
+    CHECK("after all failures the session leaves the same bits", want && continue_text(s, &err) == PINCH_OK && !memcmp(want, pinch_session_logits(s->session), n * sizeof *want), "%s", err.message);
+    free(want);
+}
+
 static void check_case(const golden_case *c)
 {
     scene s = {.c = c};
@@ -216,6 +248,35 @@ static void check_case(const golden_case *c)
     pinch_model_close(s.model);
 }
 
+/* Sessions that draft, of a model with recurrent layers and a block of its own: what they open, and a token's path. */
+static void check_drafts(void)
+{
+    const char *shared = pn_shared();
+    if (!shared) {
+        pn_skip("sessions that draft", "../shared is missing");
+        return;
+    }
+    golden_case c = {.name = "qwen35-mtp", .prompt = {5, 6, 7, 8, 5, 6, 7, 8, 5, 6}, .n_prompt = 10, .type_k = PINCH_CACHE_F16, .type_v = PINCH_CACHE_F16};
+    snprintf(c.path, sizeof c.path, "%s/golden/%s/model.gguf", shared, c.name);
+    pinch_model_options o = pinch_model_options_default();
+    o.draft_block = true;
+    scene s = {.c = &c};
+    pinch_error err = {0};
+    if (!CHECK("model opens", pinch_model_open(&s.model, c.path, &o, &err) == PINCH_OK, "%s", err.message)) return;
+    for (s.draft = PINCH_DRAFT_LOOKUP; s.draft <= PINCH_DRAFT_MTP; s.draft++) {
+        inject(&allocations, "session that drafts", open_session, &s);
+        const pinch_session_options options = session_options(&s);
+        const bool ready = pinch_session_open(&s.session, s.model, &options, &err) == PINCH_OK && pinch_session_feed(s.session, 0, c.prompt, c.n_prompt, &err) == PINCH_OK;
+        if (CHECK("a session that drafts is fed", ready, "%s", err.message)) {
+            check_token_path(&s);
+            check_reads(&s);
+        }
+        pinch_session_close(s.session);
+        s.session = NULL;
+    }
+    pinch_model_close(s.model);
+}
+
 int main(void)
 {
     for (size_t i = 0; i < PN_COUNT(golden_names); i++) {
@@ -223,5 +284,6 @@ int main(void)
         if (case_load(&c, golden_names[i])) check_case(&c);
         case_free(&c);
     }
+    check_drafts();
     return pn_done();
 }

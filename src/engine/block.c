@@ -18,7 +18,6 @@ static void pass_on(pinch_session *s, int32_t row)
 
 pinch_status pn_block_follow(pinch_session *s, int32_t n, int n_threads, pinch_error *err)
 {
-    if (!s->block) return PINCH_OK;
     for (int32_t i = 0; i < n; i++) {
         const pn_place p = s->places[i];
         const pinch_status st = pn_draft_embed(&s->model->network, s->texts[p.seq].tokens[p.position], s->raw, s->block, i, err);

@@ -36,6 +36,8 @@ pn_propose_fn pn_drafter(pinch_draft kind)
     return drafters[kind];
 }
 
+enum { FIRST_DRAFT = 2 }; /* tokens of a generation's first */
+
 /* ---- measuring --------------------------------------------------------------------------------------------------------------------------- */
 
 static void tell(pinch_session *s)
@@ -47,15 +49,23 @@ static void tell(pinch_session *s)
     s->callbacks.log(s->callbacks.user, PINCH_LOG_INFO, line);
 }
 
-/* A round is over once a token has to be computed that is not ahead. */
+static void give_up(pinch_session *s)
+{
+    s->drafts.stats.given_up = true;
+    s->drafts.block_rests = s->block != NULL;
+    tell(s);
+}
+
+/* A round is over once a token has to be computed that is not ahead. Every row of a draft costs, so the next is twice as long where all of this one was
+ * right, and otherwise as long as what was. */
 static void end_round(pinch_session *s)
 {
     pn_drafts *d = &s->drafts;
-    if (d->taken && !d->unmeasured && pn_pace_round(&d->pace, d->taken, d->seconds)) {
-        d->stats.given_up = true;
-        tell(s);
-    }
+    const int32_t taken = d->taken;
     d->taken = 0;
+    if (taken == 0 || d->unmeasured) return;
+    d->next = taken > d->drafted ? 2 * d->drafted : (int32_t)pn_max64(1, taken - 1);
+    if (pn_pace_round(&d->pace, taken, d->seconds)) give_up(s);
 }
 
 /* ---- feeding ------------------------------------------------------------------------------------------------------------------------------- */
@@ -64,8 +74,8 @@ static int32_t propose(pinch_session *s, int32_t seq, int32_t length, int32_t mo
 {
     pn_drafts *d = &s->drafts;
     most = (int32_t)pn_min64(pn_min64(most, d->most), s->n_ctx - length);
-    if (most <= 0 || d->stats.given_up || (!d->unmeasured && pn_pace_wants_plain(&d->pace))) return 0;
-    return d->propose(s, seq, length, most);
+    if (!d->unmeasured) most = pn_pace_wants_plain(&d->pace) ? 0 : (int32_t)pn_min64(most, d->next);
+    return most <= 0 || d->stats.given_up ? 0 : d->propose(s, seq, length, most);
 }
 
 static pinch_status compute(pinch_session *s, int32_t seq, pinch_token token, int32_t most, pinch_error *err)
@@ -79,12 +89,15 @@ static pinch_status compute(pinch_session *s, int32_t seq, pinch_token token, in
     const int32_t length = pinch_session_position(s, seq);
     s->texts[seq].tokens[length] = token;
     const int32_t n = propose(s, seq, length + 1, most);
+    const double proposed = pn_now();
+    d->following = 0;
     const pinch_status st = pn_session_run_ahead(s, seq, 1 + n, err);
-    d->seconds = pn_now() - settled;
+    d->seconds = pn_now() - (n ? settled : proposed);
     if (st) return st;
     d->stats.n_drafted += n;
+    d->drafted = n;
     d->taken = n > 0;
-    if (n == 0) pn_pace_plain(&d->pace, d->seconds);
+    if (n == 0) pn_pace_plain(&d->pace, d->seconds - d->following);
     return PINCH_OK;
 }
 
@@ -100,12 +113,14 @@ pinch_status pn_draft_feed(pinch_session *s, int32_t seq, pinch_token token, int
     return PINCH_OK;
 }
 
+/* Another text may repeat itself where the last did not; a block that no longer follows has lost the thread. */
 void pn_draft_begin(pinch_session *s)
 {
     pn_drafts *d = &s->drafts;
-    d->stats = (pinch_draft_stats){0};
+    d->stats = (pinch_draft_stats){.given_up = d->block_rests};
     d->pace.slow = d->pace.rounds = d->pace.tokens = d->taken = 0;
     d->pace.seconds = 0;
+    d->next = FIRST_DRAFT;
 }
 
 void pn_draft_end(pinch_session *s, pinch_draft_stats *stats)

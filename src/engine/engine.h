@@ -50,11 +50,14 @@ typedef struct pn_drafts { /* of a session, see draft.c */
     pn_propose_fn propose;    /* NULL: no drafts */
     int32_t most;             /* tokens of one */
     bool unmeasured;          /* for tests: always as many as can be */
+    bool block_rests;         /* the model's block was given up, and follows the text no more */
+    double following;         /* seconds that it took to follow the last batch */
     bool told;                /* that they were given up */
     pn_pace pace;
     pinch_draft_stats stats;  /* of the generation under way */
     double seconds;           /* that the round under way took so far */
     int32_t taken;            /* tokens that it gave; 0: no round is under way */
+    int32_t drafted, next;    /* tokens of its draft; of the next one at most */
     int32_t seq, row, ahead;  /* rows row+1 .. row+ahead of the last batch are computed, but no part of the sequence's text yet */
 } pn_drafts;
 
@@ -112,7 +115,7 @@ void pn_draft_begin(pinch_session *s);
 pinch_status pn_draft_feed(pinch_session *s, int32_t seq, pinch_token token, int32_t most, pinch_error *err);
 void pn_draft_end(pinch_session *s, pinch_draft_stats *stats);
 
-/* ---- block.c: the model's block that drafts tokens; nothing where the session has none ---- */
+/* ---- block.c: the model's block that drafts tokens, of a session that has one ---- */
 
 /* The n rows of the last batch, whose trunk has been computed and whose head has not. */
 pinch_status pn_block_follow(pinch_session *s, int32_t n, int n_threads, pinch_error *err);

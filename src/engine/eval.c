@@ -38,6 +38,16 @@ float *pn_session_whole_row(pinch_session *s, float *logits)
     return s->full_logits;
 }
 
+/* The block that drafts, if there is one, after the trunk. */
+static pinch_status follow(pinch_session *s, int32_t n, int n_threads, pinch_error *err)
+{
+    if (!s->block || s->drafts.block_rests) return PINCH_OK;
+    const double start = pn_now();
+    const pinch_status st = pn_block_follow(s, n, n_threads, err);
+    s->drafts.following = pn_now() - start;
+    return st;
+}
+
 /* Embeds rows, places them at the end of their sequences and computes the trunk. */
 static pinch_status run_batch(pinch_session *s, const pinch_row *rows, int32_t n, pinch_error *err)
 {
@@ -53,7 +63,7 @@ static pinch_status run_batch(pinch_session *s, const pinch_row *rows, int32_t n
     }
     const int n_threads = threads_for(s, n);
     pn_run_trunk(s->run, s->pool, n_threads, s->places, n);
-    return pn_block_follow(s, n, n_threads, err);
+    return follow(s, n, n_threads, err);
 }
 
 /* Rows of m tokens of one sequence; with `logits` the last gives them. Valid until the next call. */

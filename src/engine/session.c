@@ -75,7 +75,9 @@ static int32_t default_checkpoints(const pn_state_options *o)
 
 static pn_state_options state_options(const pinch_model *m, const chosen *c)
 {
-    pn_state_options o = {.layers = m->network.plan.shapes, .n_layers = m->network.plan.n_layers, .n_seq = c->n_seq, .n_ctx = c->n_ctx, .n_batch = c->n_batch, .n_kept = c->n_draft,
+    const pn_network *net = &m->network;
+    const bool block_idles = net->draft.plan.n_steps > 0 && c->draft != PINCH_DRAFT_MTP; /* its layer is the last */
+    pn_state_options o = {.layers = net->plan.shapes, .n_layers = block_idles ? net->draft.layer : net->plan.n_layers, .n_seq = c->n_seq, .n_ctx = c->n_ctx, .n_batch = c->n_batch, .n_kept = c->n_draft,
                           .type_k = c->type_k, .type_v = c->type_v};
     o.n_checkpoints = c->n_checkpoints ? (int32_t)pn_max64(0, c->n_checkpoints) : default_checkpoints(&o);
     return o;

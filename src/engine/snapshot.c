@@ -106,7 +106,7 @@ static pinch_status check_header(const pinch_session *s, const header *h, pinch_
     const pinch_status st = describe(s, (int32_t)h->n_tokens, &own, err);
     if (st) return st;
     if (h->model != own.model) return pn_fail(err, PINCH_ERR_ARGUMENT, "snapshot: it belongs to another model");
-    if (h->layout != own.layout) return pn_fail(err, PINCH_ERR_ARGUMENT, "snapshot: its cache types are others than this session's");
+    if (h->layout != own.layout) return pn_fail(err, PINCH_ERR_ARGUMENT, "snapshot: its cache types, or what drafts by the model's own block (MTP) need, are others than this session's");
     if (h->image_bytes != own.image_bytes) return pn_fail(err, PINCH_ERR_FORMAT, "snapshot: %" PRIu64 " bytes of state, and %" PRIu64 " belong to %u tokens", h->image_bytes, own.image_bytes, (unsigned)h->n_tokens);
     return PINCH_OK;
 }
