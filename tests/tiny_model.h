@@ -207,7 +207,7 @@ __attribute__((unused)) static tiny tiny_decoder(const char *arch, const tiny_sh
 }
 
 /* Writes, opens and frees the model; NULL: refused, and *err says why. */
-static pinch_model *tiny_open(tiny *t, pinch_activations activations, pinch_error *err)
+__attribute__((unused)) static pinch_model *tiny_open(tiny *t, pinch_activations activations, pinch_error *err)
 {
     pinch_model_options o = pinch_model_options_default();
     pinch_model *m = NULL;
