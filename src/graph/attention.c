@@ -121,34 +121,42 @@ static float head_gate(const pn_run *run, const pn_attention *a, int32_t row, in
     return a->gate_column == PN_NONE || a->gated_channels ? 1.0f : pn_sigmoid(pn_row(run, a->buffer, row)[a->gate_column + head]);
 }
 
-/* n_heads query heads from `head` on of n_rows rows from `row` on. */
-static void attend(const pn_run *run, pn_lane *lane, const pn_attention *a, int32_t row, int32_t n_rows, int32_t head, int32_t n_heads)
+/* Query heads of one group, and which channels of their results. */
+typedef struct part {
+    int32_t head, n_heads;
+    int32_t channel, n_channels; /* both multiples of 32 where they are not all */
+} part;
+
+static size_t channel_bytes(pinch_cache_type type, int32_t channel) { return type == PINCH_CACHE_F32 ? 4 * (size_t)channel : type == PINCH_CACHE_F16 ? 2 * (size_t)channel : (size_t)channel / 32 * 34; }
+
+static void attend(const pn_run *run, pn_lane *lane, const pn_attention *a, int32_t row, int32_t n_rows, const part *p)
 {
     const pn_place *place = &run->places[row];
-    pn_queries t = {.kv = pn_state_kv(run->state, a->layer, place->seq), .kv_head = head / (a->n_head / a->n_head_kv), .n_rows = n_rows, .n_heads = n_heads,
-                    .position = place->position, .d_k = a->d_k, .d_v = a->d_v, .softcap = a->softcap,
-                    .sinks = a->sinks ? a->sinks + head : NULL};
+    const int32_t n_heads = p->n_heads;
+    pn_queries t = {.kv = pn_state_kv(run->state, a->layer, place->seq), .kv_head = p->head / (a->n_head / a->n_head_kv), .n_rows = n_rows, .n_heads = n_heads,
+                    .position = place->position, .d_k = a->d_k, .d_v = p->n_channels, .softcap = a->softcap, .sinks = a->sinks ? a->sinks + p->head : NULL};
+    t.kv.v += channel_bytes(t.kv.type_v, p->channel);
     for (int32_t r = 0; r < n_rows; r++) {
         for (int32_t h = 0; h < n_heads; h++) {
-            t.q[r * n_heads + h] = pn_row(run, a->buffer, row + r) + (int64_t)(head + h) * a->d_k;
-            t.o[r * n_heads + h] = pn_row(run, a->out, row + r) + (int64_t)(head + h) * a->d_v;
-            t.gate[r * n_heads + h] = head_gate(run, a, row + r, head + h);
+            t.q[r * n_heads + h] = pn_row(run, a->buffer, row + r) + (int64_t)(p->head + h) * a->d_k;
+            t.o[r * n_heads + h] = pn_row(run, a->out, row + r) + (int64_t)(p->head + h) * a->d_v + p->channel;
+            t.gate[r * n_heads + h] = head_gate(run, a, row + r, p->head + h);
         }
     }
     pn_attend(run, lane, &t);
     for (int32_t i = 0; a->gated_channels && i < n_rows * n_heads; i++) {
-        const float *gates = pn_row(run, a->buffer, row + i / n_heads) + a->gate_column + (int64_t)(head + i % n_heads) * a->d_v;
-        run->ops->sigmoid_mul(t.o[i], gates, t.o[i], a->d_v);
+        const float *gates = pn_row(run, a->buffer, row + i / n_heads) + a->gate_column + (int64_t)(p->head + i % n_heads) * a->d_v + p->channel;
+        run->ops->sigmoid_mul(t.o[i], gates, t.o[i], p->n_channels);
     }
 }
 
-/* All query heads of `n` rows from `row` on. */
-static void attend_rows(const pn_run *run, pn_lane *lane, const pn_attention *a, int32_t row, int32_t n)
+/* Query heads [first, end) of `n` rows from `row` on. */
+static void attend_heads(const pn_run *run, pn_lane *lane, const pn_attention *a, int32_t row, int32_t n, int32_t first, int32_t end)
 {
     const int32_t group = a->n_head / a->n_head_kv;
-    for (int32_t h = 0, n_heads; h < a->n_head; h += n_heads) {
-        n_heads = (int32_t)pn_min64(pn_min64(group - h % group, PN_QUERIES / n), a->n_head - h);
-        attend(run, lane, a, row, n, h, n_heads);
+    for (part p = {.head = first, .n_channels = a->d_v}; p.head < end; p.head += p.n_heads) {
+        p.n_heads = (int32_t)pn_min64(pn_min64(group - p.head % group, PN_QUERIES / n), end - p.head);
+        attend(run, lane, a, row, n, &p);
     }
 }
 
@@ -169,28 +177,54 @@ static bool many_rows(pn_run *run, pn_lane *lane, const pn_step *step)
     while (pn_grab_next(pn_step_grab(run, step), run->n_rows, lane->n_threads, &from, &to)) {
         for (int32_t row = (int32_t)from, n; row < to; row += n) {
             n = tile_rows(run, a, row, (int32_t)to);
-            attend_rows(run, lane, a, row, n);
+            attend_heads(run, lane, a, row, n, 0, a->n_head);
             for (int32_t r = row; r < row + n; r++) pn_prep_row(run, lane, &a->emit, r);
         }
     }
     return true;
 }
 
-/* One row: units are whole groups of query heads where they divide evenly, else single heads, so that no thread waits long for another. */
+/* How one row's work is cut into units: whole groups of query heads, which read keys and values once, as far as these share out evenly; groups that are left
+ * over by heads, or by halves of the channels, whose scores are then computed twice. */
+typedef struct units {
+    int32_t group, whole; /* groups that are one unit each */
+    int32_t heads;        /* of a unit of the others */
+    int32_t halves;       /* 2: such a unit has half of the channels; 1 */
+    int32_t n;
+} units;
+
+static units cut(const pn_attention *a, int32_t n_threads)
+{
+    units u = {.group = a->n_head / a->n_head_kv, .whole = a->n_head_kv, .halves = 1};
+    const int32_t left = a->n_head_kv >= 4 * n_threads ? 0 : a->n_head_kv % n_threads;
+    u.whole -= left;
+    u.heads = u.group % n_threads == 0 ? u.group / n_threads : 1;
+    if (n_threads == 2 && u.group % 2 && u.group <= PN_QUERIES && a->d_v >= 64) {
+        u.heads = u.group;
+        u.halves = 2;
+    }
+    u.n = u.whole + left * (u.group / u.heads) * u.halves;
+    return u;
+}
+
+static void attend_unit(const pn_run *run, pn_lane *lane, const pn_attention *a, const units *u, int32_t i)
+{
+    const int32_t first = i < u->whole ? i * u->group : u->whole * u->group + (i - u->whole) / u->halves * u->heads;
+    if (i < u->whole || u->halves == 1) {
+        attend_heads(run, lane, a, 0, 1, first, first + (i < u->whole ? u->group : u->heads));
+        return;
+    }
+    const int32_t middle = (int32_t)pn_round_up((uint64_t)a->d_v / 2, 32), second = (i - u->whole) % 2;
+    attend(run, lane, a, 0, 1, &(part){.head = first, .n_heads = u->heads, .channel = second ? middle : 0, .n_channels = second ? a->d_v - middle : middle});
+}
+
 static bool one_row(pn_run *run, pn_lane *lane, const pn_step *step)
 {
     const pn_attention *a = &step->u.attention;
-    const int32_t group = a->n_head / a->n_head_kv;
-    const bool even = a->n_head_kv % lane->n_threads == 0 || a->n_head_kv >= 4 * lane->n_threads;
-    const int32_t heads = even ? (int32_t)pn_min64(group, PN_QUERIES) : 1;
-    const int32_t units_per_group = (group + heads - 1) / heads;
+    const units u = cut(a, lane->n_threads);
     int64_t from, to;
-    while (pn_grab_next(pn_step_grab(run, step), (int64_t)a->n_head_kv * units_per_group, lane->n_threads, &from, &to)) {
-        for (int64_t i = from; i < to; i++) {
-            const int32_t kv_head = (int32_t)(i / units_per_group), head = kv_head * group + (int32_t)(i % units_per_group) * heads;
-            attend(run, lane, a, 0, 1, head, (int32_t)pn_min64(heads, (int64_t)(kv_head + 1) * group - head));
-        }
-    }
+    while (pn_grab_next(pn_step_grab(run, step), u.n, lane->n_threads, &from, &to))
+        for (int64_t i = from; i < to; i++) attend_unit(run, lane, a, &u, (int32_t)i);
     return true;
 }
 

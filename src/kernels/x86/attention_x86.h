@@ -1,9 +1,10 @@
 /* kernels/x86/attention_x86.h - scores of queries with tiles of K, and weighted sums of V rows. Meaning and layouts: ops.def.
  *
  * A template over the words of lanes_avx512.h or lanes_avx2.h. A block of up to 6 queries x n_wide vectors (tiles of 16 positions for K, 16 channels
- * for V) keeps its sums in registers. K tiles, or chunks of V rows, stay in L1 while all queries pass over them. */
+ * for V) keeps its sums in registers. K tiles, or chunks of V rows, stay in L1 while all queries pass over them. Few queries belong to
+ * one token, whose keys come from memory: tile by tile, as four at once would be read at four places in turn. */
 
-enum { v_chunk = 64, max_vectors = 4 };
+enum { v_chunk = 64, max_vectors = 4, few_queries = 3 };
 
 typedef lanes (*load_vector_fn)(const uint8_t *p, int64_t i);
 
@@ -98,7 +99,7 @@ PN_INLINE void scores_of_queries(int n_t, scores_fn block, load_vector_fn load, 
 PN_INLINE void qk(scores_fn block, load_vector_fn load, scores_at at, int64_t n_tiles, int n_q)
 {
     int64_t t = 0;
-    for (; t + max_vectors <= n_tiles; t += max_vectors, at.k += max_vectors * at.tile_bytes, at.scores += max_vectors * 16)
+    for (; n_q > few_queries && t + max_vectors <= n_tiles; t += max_vectors, at.k += max_vectors * at.tile_bytes, at.scores += max_vectors * 16)
         scores_of_queries(max_vectors, block, load, at, n_q);
     for (; t < n_tiles; t++, at.k += at.tile_bytes, at.scores += 16) scores_of_queries(1, block, load, at, n_q);
 }
