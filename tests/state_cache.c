@@ -191,6 +191,8 @@ static void kept(void)
         const int32_t n = first + end;
         CHECK("behind any row going back is exact", pn_state_can_rewind(s, 0, n) == n, "%d, not %d", (int)pn_state_can_rewind(s, 0, n), (int)n);
         pn_state_rewind(s, 0, n);
+        a = pn_state_recurrent(s, 1, 0);
+        b = pn_state_recurrent(s, 2, 0);
         CHECK("and brings the floats of that row", pn_state_length(s, 0) == n && a[0] == (float)(n - 1) && a[99] == (float)(n - 1) && b[6] == (float)(n - 1), "%d: %g", (int)n, (double)a[0]);
         CHECK("going on from there is exact", pn_state_can_rewind(s, 0, n) == n, "%d", (int)pn_state_can_rewind(s, 0, n));
         CHECK("and what was kept is gone", pn_state_can_rewind(s, 0, n - 1) == 0 && !pn_state_kept(s, 1, 0, first), "%d", (int)pn_state_can_rewind(s, 0, n - 1));

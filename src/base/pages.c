@@ -35,11 +35,6 @@ static void *pages(uint64_t bytes, bool huge)
 
 void *pn_pages_alloc(uint64_t bytes) { return pages(bytes, false); }
 void *pn_pages_alloc_huge(uint64_t bytes) { return pages(bytes, true); }
-void pn_pages_make_huge(void *p, uint64_t bytes)
-{
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    if (p && bytes >= page) advise(p, (size_t)bytes / page * page, true);
-}
 
 void pn_pages_free(void *p, uint64_t bytes)
 {

@@ -9,8 +9,6 @@
 void *pn_pages_alloc(uint64_t bytes);
 /* The same in huge pages where the system grants them: for what is filled at once and read from end to end, as weights are. */
 void *pn_pages_alloc_huge(uint64_t bytes);
-/* The same for the first part of what pn_pages_alloc gave. */
-void pn_pages_make_huge(void *p, uint64_t bytes);
 void pn_pages_free(void *p, uint64_t bytes); /* NULL is fine */
 /* Gives back the pages that lie whole in a part of allocated memory, and returns how many bytes they have; they read as zeros until written again. */
 uint64_t pn_pages_drop(void *p, uint64_t bytes);

@@ -5,19 +5,11 @@
 
 #include <stdlib.h>
 
-/* The part of a layer that going on changes: rings from their start, otherwise recurrent floats only. */
-static size_t kept_from(const pn_layer_place *l) { return l->forgets ? 0 : l->k_bytes + l->v_bytes; }
-static size_t kept_bytes(const pn_layer_place *l) { return pn_layer_bytes(l) - kept_from(l); }
-
 bool pn_state_checkpoint_bytes(const pn_state_options *o, uint64_t *bytes)
 {
-    uint64_t total = 0;
-    *bytes = 0;
-    for (int32_t i = 0; i < o->n_layers; i++) {
-        pn_layer_place l;
-        if (!pn_layer_plan(&l, &o->layers[i], o, &total)) return false;
-        *bytes += kept_bytes(&l);
-    }
+    pn_totals t;
+    if (!pn_layers_plan(o, NULL, &t)) return false;
+    *bytes = t.rings + t.carried;
     return true;
 }
 
@@ -74,6 +66,20 @@ static pn_checkpoint *place(pn_state *s)
     return best;
 }
 
+static void move_part(uint8_t *part, uint8_t **kept, size_t n, bool take)
+{
+    memcpy(take ? *kept : part, take ? part : *kept, n);
+    *kept += n;
+}
+
+/* What going on changes: rings, and what recurrent layers carry. */
+static void move(const pn_state *s, int32_t seq, uint8_t *kept, bool take)
+{
+    for (int32_t i = 0; i < s->n_layers; i++)
+        if (s->layers[i].forgets) move_part(pn_layer_at(s, &s->layers[i], seq), &kept, pn_layer_bytes(&s->layers[i]), take);
+    if (s->recurrent) move_part(pn_carried_block(s, seq), &kept, s->carried.block_bytes, take);
+}
+
 bool pn_state_keeps_checkpoints(const pn_state *s) { return s->n_checkpoints > 0; }
 
 void pn_state_checkpoint(pn_state *s, int32_t seq)
@@ -82,23 +88,13 @@ void pn_state_checkpoint(pn_state *s, int32_t seq)
     if (s->n_checkpoints == 0 || q->length == 0 || pn_checkpoint_before(s, seq, q->length) == q->length) return;
     pn_checkpoint *c = place(s);
     *c = (pn_checkpoint){.seq = seq, .as = *q, .used = ++s->clock};
-    uint8_t *to = memory_of(s, c);
-    for (int32_t i = 0; i < s->n_layers; i++) {
-        const pn_layer_place *l = &s->layers[i];
-        memcpy(to, pn_layer_at(s, l, seq) + kept_from(l), kept_bytes(l));
-        to += kept_bytes(l);
-    }
+    move(s, seq, memory_of(s, c), true);
 }
 
 void pn_checkpoint_restore(pn_state *s, int32_t seq, int32_t position)
 {
     const pn_checkpoint *c = newest(s, seq, position);
-    const uint8_t *from = memory_of(s, c);
-    for (int32_t i = 0; i < s->n_layers; i++) {
-        const pn_layer_place *l = &s->layers[i];
-        memcpy(pn_layer_at(s, l, seq) + kept_from(l), from, kept_bytes(l));
-        from += kept_bytes(l);
-    }
+    move(s, seq, memory_of(s, c), false);
     s->seqs[seq] = c->as;
     s->checkpoints[c - s->checkpoints].used = ++s->clock;
 }

@@ -9,10 +9,17 @@ typedef struct pn_layer_place {
     int32_t cells;
     bool forgets;                     /* a ring shorter than the context */
     size_t tile_bytes, row_bytes;
-    size_t k_bytes, v_bytes, r_bytes; /* of one sequence: keys, then values, then recurrent floats */
-    size_t kept;                      /* where its floats lie in a slot of kept rows */
-    uint64_t offset;                  /* of sequence 0; the next one is pn_layer_bytes further */
+    size_t k_bytes, v_bytes; /* of one sequence: keys, then values */
+    uint64_t offset;         /* of sequence 0; the next one is k_bytes + v_bytes further */
+    size_t r_bytes;          /* of recurrent floats */
+    size_t r_offset;         /* of them in a block of all layers' */
 } pn_layer_place;
+
+typedef struct pn_totals { /* bytes */
+    uint64_t cached;  /* keys and values of all sequences */
+    uint64_t carried; /* a block: recurrent floats of one sequence */
+    uint64_t rings;   /* rings of one sequence */
+} pn_totals;
 
 typedef struct pn_seq {
     int32_t length;
@@ -29,13 +36,16 @@ typedef struct pn_checkpoint {
     uint64_t used; /* by the state's clock */
 } pn_checkpoint;
 
-/* What recurrent layers carried after each row of one batch but its last: n_rows - 1 slots of all layers' floats, the first after position `first`. */
-typedef struct pn_kept {
+/* What recurrent layers carry: a block of all layers' floats for each sequence, and one for each row of a batch but its last that is kept, the first for
+ * position `first`. Which block is whose changes: going back to a kept row is an exchange. */
+typedef struct pn_carried {
     uint8_t *memory;
-    uint64_t bytes; /* of all slots */
-    size_t slot_bytes;
-    int32_t seq, first, n_rows; /* n_rows 0: nothing is kept */
-} pn_kept;
+    uint64_t bytes; /* of all blocks */
+    size_t block_bytes;
+    int32_t *block; /* [n_seq + n_kept] */
+    int32_t n_kept;
+    int32_t seq, first, n_rows; /* of the kept batch; n_rows 0: nothing is kept */
+} pn_carried;
 
 struct pn_state {
     uint8_t *memory;
@@ -50,16 +60,17 @@ struct pn_state {
     uint8_t *checkpoint_memory;
     uint64_t checkpoint_bytes; /* of one */
     uint64_t clock;
-    pn_kept kept;
+    pn_carried carried;
 };
 
-static inline size_t pn_layer_bytes(const pn_layer_place *l) { return l->k_bytes + l->v_bytes + l->r_bytes; }
+static inline size_t pn_layer_bytes(const pn_layer_place *l) { return l->k_bytes + l->v_bytes; }
 static inline uint8_t *pn_layer_at(const pn_state *s, const pn_layer_place *l, int32_t index) { return s->memory + l->offset + (uint64_t)index * pn_layer_bytes(l); }
 
-static inline float *pn_layer_recurrent(const pn_state *s, const pn_layer_place *l, int32_t index) { return (float *)(void *)(pn_layer_at(s, l, index) + l->k_bytes + l->v_bytes); }
+/* The block of a sequence. */
+static inline uint8_t *pn_carried_block(const pn_state *s, int32_t seq) { return s->carried.memory + (uint64_t)s->carried.block[seq] * s->carried.block_bytes; }
 
-/* Places a layer behind `total` bytes; false when they become too many. */
-bool pn_layer_plan(pn_layer_place *l, const pn_layer_shape *shape, const pn_state_options *o, uint64_t *total);
+/* Places all layers, to `layers` if that is not NULL; false when they become too many bytes. */
+bool pn_layers_plan(const pn_state_options *o, pn_layer_place *layers, pn_totals *t);
 
 pinch_status pn_checkpoints_open(pn_state *s, const pn_state_options *o, pinch_error *err);
 void pn_checkpoints_close(pn_state *s);
@@ -68,8 +79,8 @@ int32_t pn_checkpoint_before(const pn_state *s, int32_t seq, int32_t n);
 void pn_checkpoint_restore(pn_state *s, int32_t seq, int32_t position);
 void pn_checkpoints_drop(pn_state *s, int32_t seq, int32_t beyond); /* those of a sequence beyond a position */
 
-pinch_status pn_kept_open(pn_state *s, const pn_state_options *o, pinch_error *err);
-void pn_kept_close(pn_state *s);
+pinch_status pn_carried_open(pn_state *s, const pn_state_options *o, uint64_t block_bytes, pinch_error *err);
+void pn_carried_close(pn_state *s);
 bool pn_kept_holds(const pn_state *s, int32_t seq, int32_t n); /* what recurrent layers carried behind position n */
 void pn_kept_restore(pn_state *s, int32_t seq, int32_t n);
 void pn_kept_drop(pn_state *s, int32_t seq); /* if it is that sequence's */

@@ -30,9 +30,10 @@ static bool part_bytes(uint64_t n, uint64_t size, size_t *bytes)
     return true;
 }
 
-bool pn_layer_plan(pn_layer_place *l, const pn_layer_shape *shape, const pn_state_options *o, uint64_t *total)
+/* Places a layer behind what there is already. */
+static bool layer_plan(pn_layer_place *l, const pn_layer_shape *shape, const pn_state_options *o, pn_totals *t)
 {
-    *l = (pn_layer_place){.shape = *shape, .offset = *total};
+    *l = (pn_layer_place){.shape = *shape, .offset = t->cached, .r_offset = (size_t)t->carried};
     if (!part_bytes((uint64_t)shape->recurrent, sizeof(float), &l->r_bytes)) return false;
     if (shape->n_head) {
         l->cells = cells_of(shape, o);
@@ -42,27 +43,37 @@ bool pn_layer_plan(pn_layer_place *l, const pn_layer_shape *shape, const pn_stat
         const uint64_t head_cells = (uint64_t)shape->n_head * (uint64_t)l->cells;
         if (!part_bytes(head_cells / PN_TILE, l->tile_bytes, &l->k_bytes) || !part_bytes(head_cells, l->row_bytes, &l->v_bytes)) return false;
     }
-    uint64_t all;
-    return pn_mul(pn_layer_bytes(l), (uint64_t)o->n_seq, &all) && pn_add(*total, all, total) && *total <= SIZE_MAX / 2;
+    uint64_t all, carried;
+    t->carried += l->r_bytes; /* both below SIZE_MAX / 2 */
+    t->rings += l->forgets ? pn_layer_bytes(l) : 0;
+    return pn_mul(pn_layer_bytes(l), (uint64_t)o->n_seq, &all) && pn_add(t->cached, all, &t->cached) && pn_mul(t->carried, (uint64_t)o->n_seq, &carried) && pn_add(t->cached, carried, &all) && all <= SIZE_MAX / 2;
 }
 
-bool pn_state_bytes(const pn_state_options *options, uint64_t *bytes)
+bool pn_layers_plan(const pn_state_options *o, pn_layer_place *layers, pn_totals *t)
 {
-    uint64_t total = 0;
-    pn_layer_place l;
-    for (int32_t i = 0; i < options->n_layers; i++)
-        if (!pn_layer_plan(&l, &options->layers[i], options, &total)) return false;
-    *bytes = total ? total : 1;
+    *t = (pn_totals){0};
+    for (int32_t i = 0; i < o->n_layers; i++) {
+        pn_layer_place unwanted;
+        if (!layer_plan(layers ? &layers[i] : &unwanted, &o->layers[i], o, t)) return false;
+    }
+    return true;
+}
+
+bool pn_state_bytes(const pn_state_options *o, uint64_t *bytes)
+{
+    pn_totals t;
+    if (!pn_layers_plan(o, NULL, &t)) return false;
+    *bytes = (uint64_t)pn_max64(1, (int64_t)(t.cached + t.carried * (uint64_t)o->n_seq));
     return true;
 }
 
 bool pn_state_layer_memory(const pn_state_options *options, int32_t layer, pn_layer_memory *out)
 {
-    uint64_t total = 0;
+    pn_totals t = {0};
     pn_layer_place l;
-    if (!pn_layer_plan(&l, &options->layers[layer], options, &total)) return false;
+    if (!layer_plan(&l, &options->layers[layer], options, &t)) return false;
     const uint64_t heads = (uint64_t)l.shape.n_head;
-    *out = (pn_layer_memory){.cells = l.cells, .position = heads * (l.tile_bytes / PN_TILE + l.row_bytes), .kv = (uint64_t)l.k_bytes + l.v_bytes, .recurrent = l.r_bytes};
+    *out = (pn_layer_memory){.cells = l.cells, .position = heads * (l.tile_bytes / PN_TILE + l.row_bytes), .kv = pn_layer_bytes(&l), .recurrent = l.r_bytes};
     return true;
 }
 
@@ -80,19 +91,6 @@ pinch_status pn_state_check(const pn_state_options *o, pinch_error *err)
     return PINCH_OK;
 }
 
-/* Layers that are only recurrent come first: what they carry is touched whole for each token, whereas keys and values fill up little by little. Returns the
- * bytes of the former. */
-static uint64_t place_layers(pn_state *s, const pn_state_options *o)
-{
-    uint64_t total = 0, carried = 0;
-    for (int cached = 0; cached < 2; cached++) {
-        for (int32_t i = 0; i < o->n_layers; i++)
-            if ((o->layers[i].n_head > 0) == cached) pn_layer_plan(&s->layers[i], &o->layers[i], o, &total);
-        if (!cached) carried = total;
-    }
-    return carried;
-}
-
 static pinch_status state_init(pn_state *s, const pn_state_options *o, pinch_error *err)
 {
     s->type_k = o->type_k;
@@ -102,14 +100,14 @@ static pinch_status state_init(pn_state *s, const pn_state_options *o, pinch_err
     s->layers = pn_alloc_zero((uint64_t)o->n_layers, sizeof *s->layers);
     s->seqs = pn_alloc_zero((uint64_t)o->n_seq, sizeof *s->seqs);
     if (!s->layers || !s->seqs) return pn_fail_memory(err, "the table of layers and sequences", (uint64_t)o->n_layers * sizeof *s->layers);
-    if (!pn_state_bytes(o, &s->bytes))
+    pn_totals t;
+    if (!pn_layers_plan(o, s->layers, &t))
         return pn_fail(err, PINCH_ERR_MEMORY, "context %d x %d sequences: the cache does not fit in an address space", (int)o->n_ctx, (int)o->n_seq);
-    const uint64_t carried = place_layers(s, o);
-    s->recurrent = pn_state_is_recurrent(o);
+    s->recurrent = t.carried > 0;
+    s->bytes = (uint64_t)pn_max64(1, (int64_t)t.cached);
     s->memory = pn_pages_alloc(s->bytes);
-    pn_pages_make_huge(s->memory, carried);
     if (!s->memory) return pn_fail_memory(err, "the key-value cache", s->bytes);
-    const pinch_status st = pn_kept_open(s, o, err);
+    const pinch_status st = pn_carried_open(s, o, t.carried, err);
     return st ? st : pn_checkpoints_open(s, o, err);
 }
 
@@ -132,7 +130,7 @@ void pn_state_close(pn_state *s)
     if (!s) return;
     pn_pages_free(s->memory, s->bytes);
     pn_checkpoints_close(s);
-    pn_kept_close(s);
+    pn_carried_close(s);
     free(s->layers);
     free(s->seqs);
     free(s);
@@ -259,7 +257,7 @@ static void start_over(pn_state *s, int32_t i)
 {
     if (s->seqs[i].high == 0) return; /* nothing was stored since the last start */
     s->seqs[i] = (pn_seq){0};
-    for (int32_t j = 0; j < s->n_layers; j++) memset(pn_layer_recurrent(s, &s->layers[j], i), 0, s->layers[j].r_bytes);
+    if (s->recurrent) memset(pn_carried_block(s, i), 0, s->carried.block_bytes);
 }
 
 void pn_state_rewind(pn_state *s, int32_t i, int32_t n)
@@ -279,6 +277,7 @@ void pn_state_copy(pn_state *s, int32_t from, int32_t to)
         const pn_layer_place *l = &s->layers[j];
         memcpy(pn_layer_at(s, l, to), pn_layer_at(s, l, from), pn_layer_bytes(l));
     }
+    if (s->recurrent) memcpy(pn_carried_block(s, to), pn_carried_block(s, from), s->carried.block_bytes);
     s->seqs[to] = s->seqs[from];
     pn_kept_drop(s, to);
     pn_checkpoints_drop(s, to, -1);

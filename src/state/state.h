@@ -60,7 +60,8 @@ typedef struct pn_kv {
     pinch_cache_type type_k, type_v;
 } pn_kv;
 pn_kv pn_state_kv(const pn_state *s, int32_t layer, int32_t seq);
-/* The floats of a recurrent layer, 64-byte aligned, zero at position 0; its step updates them in place and decides what they mean. */
+/* The floats of a recurrent layer, 64-byte aligned, zero at position 0; its step updates them in place and decides what they mean. Valid until the sequence
+ * goes back. */
 float *pn_state_recurrent(const pn_state *s, int32_t layer, int32_t seq);
 /* Where the step copies them to once it has done the row at `position`; NULL: nowhere. */
 float *pn_state_kept(const pn_state *s, int32_t layer, int32_t seq, int32_t position);
