@@ -29,6 +29,7 @@ static const cli_example examples[] = {
 typedef struct output {
     FILE *file;
     char *temporary; /* NULL: none */
+    size_t rows;     /* written */
     bool failed;
 } output;
 
@@ -82,17 +83,18 @@ static bool write_row(void *user, size_t index, const float *logits, int32_t n_v
         }
         if (fwrite(bytes, 1, n, o->file) != n) o->failed = true;
     }
+    o->rows++;
     return o->failed;
 }
 
-static int print_shape(const cli_settings *s, size_t n_tokens, int32_t n_vocab)
+static int print_shape(const cli_settings *s, size_t n_tokens, size_t n_rows, int32_t n_vocab)
 {
     pn_json_writer w = {0};
     pn_json_object(&w);
     pn_json_put_key(&w, "tokens");
     pn_json_int(&w, (int64_t)n_tokens);
     pn_json_put_key(&w, "rows");
-    pn_json_int(&w, s->last ? 1 : (int64_t)n_tokens);
+    pn_json_int(&w, (int64_t)n_rows);
     pn_json_put_key(&w, "n_vocab");
     pn_json_int(&w, n_vocab);
     pn_json_object_end(&w);
@@ -115,7 +117,7 @@ static int compute(const cli_settings *s, const cli_engine *e, const cli_ids *id
     const bool wrong_disk = o.failed;
     const int status = output_close(s, &o, !st || wrong_disk);
     if (st && !wrong_disk) return cli_error(s, &err);
-    return status == CLI_DONE && s->json && strcmp(s->out, "-") ? print_shape(s, ids->n, pinch_model_n_vocab(e->model)) : status;
+    return status == CLI_DONE && s->json && strcmp(s->out, "-") ? print_shape(s, ids->n, o.rows, pinch_model_n_vocab(e->model)) : status;
 }
 
 static int run(cli_settings *s)
