@@ -1,5 +1,5 @@
 /* The `state` notes of golden cases: their tokens in the pieces that they name give the logits of one batch, at once and after a reset. Between the pieces the
- * sequence goes to a snapshot and on in another session, and drafts are fed and taken back: the same bits. */
+ * sequence goes to a snapshot and on in another session, and drafts are fed and taken back: the same bits. A case of every architecture besides, in such pieces. */
 #include <dirent.h>
 #include <math.h>
 
@@ -14,26 +14,57 @@ typedef struct notes {
     size_t n, n_pieces, pieces[MOST_PIECES];
 } notes;
 
-/* False: the case has no such notes. */
-static bool read_pieces(notes *x, const char *folder, const char *name)
+/* Architectures seen so far, and how many cases had notes. */
+typedef struct seen {
+    char archs[64][32];
+    size_t n, noted;
+} seen;
+
+static bool is_new(seen *s, const char *arch)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (!strcmp(s->archs[i], arch)) return false;
+    if (s->n == PN_COUNT(s->archs)) return false;
+    snprintf(s->archs[s->n++], sizeof *s->archs, "%s", arch);
+    return true;
+}
+
+/* The pieces of the case's notes; none where it has no notes and is the first of its architecture. False: neither. */
+static bool read_pieces(notes *x, seen *s, const char *folder, const char *name)
 {
     pn_arena arena;
     pn_json object;
     pinch_error err = {0};
-    const pn_json *state = case_json(folder, name, &arena, &object, &err) ? pn_json_member(&object, "state") : NULL;
-    const pn_json *pieces = state ? pn_json_member(state, "pieces") : NULL;
+    const bool is_case = case_json(folder, name, &arena, &object, &err) && pn_json_member(&object, "arch") && !pn_json_member(&object, "model");
+    const pn_json *state = is_case ? pn_json_member(&object, "state") : NULL, *pieces = state ? pn_json_member(state, "pieces") : NULL;
+    const bool wanted = is_case && (is_new(s, pn_json_member(&object, "arch")->text) || state);
     x->n_pieces = 0;
     for (size_t i = 0; pieces && i < pieces->n && i < MOST_PIECES; i++) x->pieces[x->n_pieces++] = (size_t)pieces->items[i].integer;
     if (state) CHECK("the notes speak of the prompt and ten tokens after it", !strcmp(pn_json_member(state, "tokens")->text, "prompt + greedy[:10]"), "%s", name);
     pn_arena_free(&arena);
-    return state != NULL;
+    s->noted += state != NULL;
+    return wanted;
 }
 
-static bool load_notes(notes *x, const char *folder, const char *name)
+static void cut_up(notes *x)
 {
-    if (!read_pieces(x, folder, name) || !case_load_from(&x->c, folder, name)) return false;
+    static const size_t sizes[] = {20, 1, 7, 3, 2, 5};
+    for (size_t left = x->n; left; left -= x->pieces[x->n_pieces++]) {
+        const size_t size = sizes[x->n_pieces % PN_COUNT(sizes)];
+        x->pieces[x->n_pieces] = size < left ? size : left;
+    }
+}
+
+static bool load_notes(notes *x, seen *s, const char *folder, const char *name)
+{
+    if (!read_pieces(x, s, folder, name)) return false;
+#if !defined(__x86_64__)
+    if (x->n_pieces == 0) return false; /* emulated: the notes alone */
+#endif
+    if (!case_load_from(&x->c, folder, name)) return false;
     size_t sum = 0;
     x->n = x->c.n_prompt + MORE;
+    if (x->n_pieces == 0) cut_up(x);
     memcpy(x->tokens, x->c.prompt, x->c.n_prompt * sizeof *x->tokens);
     memcpy(x->tokens + x->c.n_prompt, x->c.greedy, MORE * sizeof *x->tokens);
     for (size_t i = 0; i < x->n_pieces; i++) sum += x->pieces[i];
@@ -143,19 +174,20 @@ int main(void)
         pn_skip("state notes", "../shared is missing");
         return pn_done();
     }
+    static notes x;
+    static seen s;
     char folder[400];
-    int found = 0;
+    struct dirent **names = NULL;
     snprintf(folder, sizeof folder, "%s/golden", shared);
-    DIR *dir = opendir(folder);
-    for (const struct dirent *e = dir ? readdir(dir) : NULL; e; e = readdir(dir)) {
-        notes x = {.n = 0};
-        if (load_notes(&x, folder, e->d_name)) {
-            found++;
-            check_notes(&x);
-        }
+    const int n = scandir(folder, &names, NULL, alphasort);
+    for (int i = 0; i < n; i++) {
+        x = (notes){.n = 0};
+        if (*names[i]->d_name != '.' && load_notes(&x, &s, folder, names[i]->d_name)) check_notes(&x);
         case_free(&x.c);
+        free(names[i]);
     }
-    if (dir) closedir(dir);
-    CHECK("cases with notes on state are found", found >= 4, "%d", found);
+    free(names);
+    CHECK("cases with notes on state are found", s.noted >= 4, "%zu", s.noted);
+    CHECK("and cases of many architectures", s.n >= 32, "%zu", s.n);
     return pn_done();
 }
