@@ -3,7 +3,7 @@
 #include <time.h>
 
 #include "token_make.h"
-#include "token/text.h"
+#include "token/token_int.h"
 
 enum { BIG = 1 << 20 };
 static double now(void)
@@ -108,6 +108,29 @@ static void collisions(void)
     free(b.p);
 }
 
+/* Pairs of equal halves, and pairs that differ by their order, lie where any pairs lie. */
+static void pairs_apart(void)
+{
+    enum { N = 160 };
+    static make_vocab m;
+    char c[N][4];
+    m = (make_vocab){.model = "gpt2", .pre = "default", .bos = -1, .add_bos = -1, .space_prefix = -1};
+    make_token(&m, "a", 1, 1, 0);
+    for (unsigned i = 0; i < N; i++) snprintf(c[i], sizeof c[i], "\xe4%c%c", (int)(0x80 + i / 64), (int)(0x80 + i % 64));
+    for (int i = 0; i < N; i++) {
+        make_merge(&m, c[i], 3, c[i], 3);
+        make_merge(&m, c[i], 3, c[(i + 1) % N], 3);
+        make_merge(&m, c[(i + 1) % N], 3, c[i], 3);
+    }
+    pinch_error err = {0};
+    pn_gguf *g = make_open(&m, &err);
+    pn_vocab *v = NULL;
+    if (CHECK("a vocabulary of pairs opens", g && pn_vocab_open(&v, g, &err) == PINCH_OK, "%s", err.message))
+        CHECK("pairs lie apart", v->merges.n == 3 * N && v->merges.probes < 4 * 3 * N, "%llu steps for %u pairs", (unsigned long long)v->merges.probes, (unsigned)v->merges.n);
+    pn_vocab_close(v);
+    pn_gguf_close(g);
+}
+
 int main(void)
 {
     char *text = malloc(BIG);
@@ -120,6 +143,7 @@ int main(void)
         one_vocabulary(strcmp(name, "gemma4") ? "gpt2" : "gemma4", name, text, getenv("PINCH_LONG") ? (size_t)BIG : (size_t)BIG / 32);
     }
     collisions();
+    pairs_apart();
     free(text);
     return pn_done();
 }

@@ -34,9 +34,10 @@ typedef struct pn_key {
     uint64_t hash;
 } pn_key;
 static inline pn_key pn_key_of(pn_str text) { return (pn_key){text, {NULL, 0}, pn_text_hash(text.p, text.n)}; }
+/* The right hash is turned by a bit: a step takes (a ^ b), which is the same for b and a, and 0 for all pairs of equal halves. */
 static inline pn_key pn_key_of_pair(pn_str left, uint64_t left_hash, pn_str right, uint64_t right_hash)
 {
-    return (pn_key){left, right, pn_hash_step(left_hash, right_hash)};
+    return (pn_key){left, right, pn_hash_step(left_hash, right_hash << 1 | right_hash >> 63)};
 }
 static inline bool pn_key_is(const pn_key *key, pn_str text)
 {

@@ -2,6 +2,7 @@
 #ifndef PN_TOKEN_TEXT_H
 #define PN_TOKEN_TEXT_H
 
+#include "base/hash.h"
 #include "base/utf8.h"
 
 /* U+2581, which stands for a space in vocabularies that escape spaces. */
@@ -58,11 +59,6 @@ static inline int pn_char_to_byte(uint32_t c)
     return c == 0x143 ? 0xad : -1;
 }
 
-static inline uint64_t pn_hash_step(uint64_t h, uint64_t word)
-{
-    h = (h ^ word) * 0x9e3779b97f4a7c15u; /* odd, near 2^64 / golden ratio */
-    return h ^ h >> 32;
-}
 static inline uint64_t pn_text_hash(const char *p, size_t n)
 {
     uint64_t h = n, word = 0;
