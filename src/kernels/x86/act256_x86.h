@@ -4,7 +4,7 @@
  * minimums per 32; else codes carry half their range too much), sub_scale(body, four, i) as int32, sub_codes(body, four, i, g), code vector g of
  * sub-block 4*four + i, and minimum_pairs(body, j). Loops run over fours of sub-blocks: small code, and shifts that are constants. Order of sums: kernels.h.
  * Panel of a row group: per block N_SUB x [SUB / 4 vectors of codes | scales], then d as float and with HAS_MIN dmin and 4 vectors of
- * minimums. It makes all formats one loop that is short enough for the sums to stay in registers. */
+ * minimums. It makes all formats one loop that is short enough for the sums to stay in registers; where PANELS is defined, that of another format. */
 #define N_SUB (256 / SUB)
 #define SUB_BYTES ((SUB / 4 + 1) * VECTOR_BYTES)
 #define END_BYTES ((HAS_MIN ? 6 : 1) * VECTOR_BYTES)
@@ -83,6 +83,7 @@ static const uint8_t *make_panel(uint8_t *scratch, const uint8_t *group, int64_t
     return scratch;
 }
 
+#ifndef PANELS
 /* One group of rows x n columns from the panel. Sums of whole blocks live in memory: they are touched once in 64 dot products. */
 PN_INLINE void panel_tile(int n, const uint8_t *panel, int64_t k, const columns *cols, int64_t row, row_mask mask)
 {
@@ -119,6 +120,7 @@ PN_INLINE void panel_tile(int n, const uint8_t *panel, int64_t k, const columns 
     }
     PN_UNROLL for (int c = 0; c < n; c++) f_store_rows(cols->y[c] + row, mask, f_load(acc[c]));
 }
+#endif
 
 #define SCRATCH_BYTES(k) ((uint64_t)(k) / 256 * PANEL_BYTES)
 #include "kernels/x86/walk_x86.h"

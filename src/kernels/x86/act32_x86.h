@@ -1,7 +1,15 @@
 /* kernels/x86/act32_x86.h - mat-mul of weights with one scale (and minimum) per 32 and activations in pn_act32.
  *
  * A template: the file of a format includes it after words, layout and dots; the layout defines CODE_BITS, HAS_MIN (d and m; else d, and codes carry half their
- * range too much) and unpack(w, body), the 8 code vectors of a block. Order of sums: kernels.h. */
+ * range too much) and unpack(w, body), the 8 code vectors of a block. Scales are halves unless it defines LOAD_SCALES. Where it defines PANELS, that function of another
+ * format walks its panels, whose codes are those of the packed form + PANEL_ADDS. Order of sums: kernels.h. */
+#ifndef LOAD_SCALES
+#define LOAD_SCALES f_load_halves
+#endif
+#ifndef PANEL_ADDS
+#define PANEL_ADDS 0
+#endif
+
 /* One block: codes as bytes, scales and with HAS_MIN minimums as floats. */
 typedef struct block32 {
     vec w[8];
@@ -11,13 +19,14 @@ typedef struct block32 {
 PN_INLINE void load_packed(block32 *out, const uint8_t *group, int64_t b)
 {
     unpack(out->w, group + body_at(b));
-    out->d = f_load_halves(group + head_at(b));
+    out->d = LOAD_SCALES(group + head_at(b));
     if (HAS_MIN) out->m = f_load_halves(group + head_at(b) + VECTOR_BYTES / 2);
 }
 
 /* A panel has per block 8 code vectors, then d and with HAS_MIN m as floats. */
 #define PANEL_BYTES ((8 + 1 + HAS_MIN) * VECTOR_BYTES)
 
+#ifndef PANELS
 PN_INLINE void load_panel(block32 *out, const uint8_t *panel, int64_t b)
 {
     const uint8_t *at = panel + b * PANEL_BYTES;
@@ -25,6 +34,7 @@ PN_INLINE void load_panel(block32 *out, const uint8_t *panel, int64_t b)
     out->d = f_load(at + 8 * VECTOR_BYTES);
     if (HAS_MIN) out->m = f_load(at + 9 * VECTOR_BYTES);
 }
+#endif
 
 typedef void (*load_block_fn)(block32 *out, const uint8_t *src, int64_t b);
 
@@ -65,10 +75,12 @@ PN_INLINE void tile(int n, const uint8_t *group, int64_t k, const columns *cols,
 #if CODE_BITS < 8
 #define SCRATCH_BYTES(k) ((uint64_t)(k) / 32 * PANEL_BYTES)
 
+#ifndef PANELS
 PN_INLINE void panel_tile(int n, const uint8_t *panel, int64_t k, const columns *cols, int64_t row, row_mask mask)
 {
     any_tile(n, load_panel, panel, k, cols, row, mask);
 }
+#endif
 
 static const uint8_t *make_panel(uint8_t *panel, const uint8_t *group, int64_t k)
 {
@@ -76,6 +88,7 @@ static const uint8_t *make_panel(uint8_t *panel, const uint8_t *group, int64_t k
         block32 block;
         load_packed(&block, group, b);
         uint8_t *at = panel + b * PANEL_BYTES;
+        PN_UNROLL for (int g = 0; PANEL_ADDS && g < 8; g++) block.w[g] = v_add_bytes(block.w[g], v_bytes(PANEL_ADDS));
         store_vectors(at, block.w, 8);
         f_store(at + 8 * VECTOR_BYTES, block.d);
         if (HAS_MIN) f_store(at + 9 * VECTOR_BYTES, block.m);

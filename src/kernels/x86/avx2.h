@@ -32,6 +32,8 @@ PN_INLINE vec v_right(vec a, int n) { return _mm256_srli_epi32(a, n); }
 PN_INLINE vec v_right_signed(vec a, int n) { return _mm256_srai_epi32(a, n); }
 PN_INLINE vec v_shuffle_bytes(vec a, __m128i order) { return _mm256_shuffle_epi8(a, _mm256_broadcastsi128_si256(order)); } /* in each 4 rows */
 
+PN_INLINE vec v_table(const void *p) { return _mm256_broadcastsi128_si256(_mm_loadu_si128(p)); } /* 16 bytes for each 4 rows */
+
 PN_INLINE fvec f_load_halves(const void *p) { return _mm256_cvtph_ps(_mm_loadu_si128(p)); }
 PN_INLINE fvec f_load_bf16(const void *p) { return _mm256_castsi256_ps(v_left(_mm256_cvtepu16_epi32(_mm_loadu_si128(p)), 16)); }
 PN_INLINE void f_store_rows(float *p, row_mask m, fvec v) { _mm256_maskstore_ps(p, m, v); }

@@ -32,6 +32,8 @@ PN_INLINE vec v_right(vec a, int n) { return _mm512_srli_epi32(a, (unsigned)n & 
 PN_INLINE vec v_right_signed(vec a, int n) { return _mm512_srai_epi32(a, (unsigned)n & 31); }
 PN_INLINE vec v_shuffle_bytes(vec a, __m128i order) { return _mm512_shuffle_epi8(a, _mm512_broadcast_i32x4(order)); } /* in each 4 rows */
 
+PN_INLINE vec v_table(const void *p) { return _mm512_broadcast_i32x4(_mm_loadu_si128(p)); } /* 16 bytes for each 4 rows */
+
 PN_INLINE fvec f_load_halves(const void *p) { return _mm512_cvtph_ps(_mm256_loadu_si256(p)); }
 PN_INLINE fvec f_load_bf16(const void *p) { return _mm512_castsi512_ps(v_left(_mm512_cvtepu16_epi32(_mm256_loadu_si256(p)), 16)); }
 PN_INLINE void f_store_rows(float *p, row_mask m, fvec v) { _mm512_mask_storeu_ps(p, m, v); }

@@ -6,3 +6,4 @@
 #include "kernels/x86/act256_x86.h"
 
 PN_KERNEL_X86(q4_k, avx512vnni)
+PN_PANELS_X86(q4_k, avx512vnni)

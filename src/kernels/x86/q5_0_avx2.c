@@ -6,3 +6,4 @@
 #include "kernels/x86/act32_x86.h"
 
 PN_KERNEL_X86(q5_0, avx2)
+PN_PANELS_X86(q5_0, avx2)

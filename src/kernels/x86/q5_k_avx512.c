@@ -1,4 +1,5 @@
 /* kernels/x86/q5_k_avx512.c - Q5_K with AVX-512 VNNI. Layout: q5_k_x86.h; order of sums: kernels.h. */
+#define PANELS pn_q4_k__avx512vnni_panels
 #include "kernels/x86/avx512.h"
 #include "kernels/x86/q5_k_x86.h"
 #include "kernels/x86/layout_x86.h"

@@ -72,13 +72,13 @@ typedef struct pack_rows {
 } pack_rows;
 
 /* What the missing rows of the last group are read from: no block packed here is larger. */
-static const uint8_t zero_block[256];
+extern const uint8_t pn_zero_block[256];
 
 PN_INLINE void pack_begin(pack_rows *rows, int n_rows, const void *src, int64_t n_valid, size_t row_bytes, size_t block_bytes)
 {
     for (int r = 0; r < n_rows; r++) {
         const bool valid = r < n_valid;
-        rows->at[r] = valid ? (const uint8_t *)src + (size_t)r * row_bytes : zero_block;
+        rows->at[r] = valid ? (const uint8_t *)src + (size_t)r * row_bytes : pn_zero_block;
         rows->step[r] = valid ? block_bytes : 0;
     }
 }
@@ -86,6 +86,13 @@ PN_INLINE void pack_next(pack_rows *rows, int n_rows)
 {
     for (int r = 0; r < n_rows; r++) rows->at[r] += rows->step[r];
 }
+
+/* Walks over panels that several formats make: all columns of the rows [row, row_end) of one group. Codes are weights + 16, or with minimums as in the file. */
+typedef void pn_panels(const pn_mm *mm, const uint8_t *panel, int64_t row, int64_t row_end);
+pn_panels pn_q5_0__avx2_panels, pn_q5_0__avx512vnni_panels, pn_q5_1__avx512vnni_panels, pn_q4_k__avx512vnni_panels;
+
+#define PN_PANELS_X86(weight, isa) \
+    void pn_##weight##__##isa##_panels(const pn_mm *mm, const uint8_t *panel, int64_t row, int64_t row_end) { group_panel(mm, panel, row, row_end); }
 
 /* The functions that kernels.def names. */
 #define PN_KERNEL_X86(weight, isa)                                                                                                            \

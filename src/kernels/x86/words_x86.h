@@ -10,6 +10,8 @@ PN_INLINE vec v_splat(const void *p) { return MM(set1_epi32)(*(const pn_i32_alia
 PN_INLINE vec v_and(vec a, vec b) { return SI(and)(a, b); }
 PN_INLINE vec v_or(vec a, vec b) { return SI(or)(a, b); }
 PN_INLINE vec v_xor(vec a, vec b) { return SI(xor)(a, b); }
+PN_INLINE vec v_add_bytes(vec a, vec b) { return MM(add_epi8)(a, b); }
+PN_INLINE vec v_lookup(vec table, vec codes) { return MM(shuffle_epi8)(table, codes); } /* of 16 bytes, in each 4 rows */
 PN_INLINE vec v_multiply(vec a, uint32_t b) { return MM(mullo_epi32)(a, v_units(b)); }
 
 PN_INLINE fvec f_load(const void *p) { return MM(load_ps)(p); }

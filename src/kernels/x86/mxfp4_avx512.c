@@ -1,0 +1,9 @@
+/* kernels/x86/mxfp4_avx512.c - MXFP4 with AVX-512 VNNI. Layout: mxfp4_x86.h; order of sums: kernels.h. */
+#define PANELS pn_q5_0__avx512vnni_panels
+#include "kernels/x86/avx512.h"
+#include "kernels/x86/mxfp4_x86.h"
+#include "kernels/x86/layout_x86.h"
+#include "kernels/x86/dots_avx512.h"
+#include "kernels/x86/act32_x86.h"
+
+PN_KERNEL_X86(mxfp4, avx512vnni)
