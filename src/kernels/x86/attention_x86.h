@@ -4,7 +4,7 @@
  * for V) keeps its sums in registers. K tiles, or chunks of V rows, stay in L1 while all queries pass over them. Few queries belong to
  * one token, whose keys come from memory: tile by tile, as four at once would be read at four places in turn. */
 
-enum { v_chunk = 64, max_vectors = 4, few_queries = 3 };
+enum { v_chunk = 64, max_vectors = 4, few_queries = 8 };
 
 typedef lanes (*load_vector_fn)(const uint8_t *p, int64_t i);
 
