@@ -1,7 +1,7 @@
 /* Model files with wrong hyper-parameters, shapes and lists, for every architecture: a sentence or a run; never a crash, a hang or memory out of proportion.
  *
  * Under the address sanitizer 2,000 mutants for each architecture, elsewhere fewer, the same on every machine. Children compute them, so that one that dies is
- * one failure. A failure names architecture and number: MUTANT=llama:17 build/tests/models_hostile FILE writes that mutant and stops. */
+ * one failure. A failure names architecture and number: MUTANT=llama:17 build/tests/models_hostile uses that mutant alone, with FILE behind it writes it. */
 #include "base/cpu.h"
 #include "fuzz/engine_use.h"
 #include "model_mutate.h"
@@ -132,7 +132,8 @@ static sink sink_open(void)
     return s;
 }
 
-static void make_mutant(const family *f, int number, recipe *r, sink *out)
+/* -> how it is used. */
+static use_how make_mutant(const family *f, int number, recipe *r, sink *out)
 {
     unsigned long long seed = 0xcbf29ce484222325ull;
     for (size_t i = 0; i < f->arch.n; i++) seed = (seed ^ (uint8_t)f->arch.p[i]) * 0x100000001b3ull;
@@ -143,6 +144,7 @@ static void make_mutant(const family *f, int number, recipe *r, sink *out)
     recipe_change(r, &pool, &seed);
     recipe_write(r, out, &seed);
     pn_arena_free(&r->arena);
+    return use_how_of(pn_random(&seed) >> 20, TOKENS);
 }
 
 /* In a child: what is left of a family's mutants. */
@@ -153,10 +155,10 @@ static void work(const family *f)
     progress *p = f->progress;
     while (r && p->next < MUTANTS) {
         const int number = p->next++;
-        make_mutant(f, number, r, &out);
+        const use_how how = make_mutant(f, number, r, &out);
         alarm(HANG_SECONDS);
         const clock_t start = clock();
-        const bool ran = use_model_file(out.p, out.n, TOKENS);
+        const bool ran = use_model_file(out.p, out.n, how);
         p->ran += ran;
         p->refused += !ran;
         const double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
@@ -224,22 +226,22 @@ static void report(const family *f)
 
 /* ---- one by hand -------------------------------------------------------------------------------------------------------- */
 
-static int write_mutant(const char *which, const char *path)
+static int one_mutant(const char *which, const char *path)
 {
     const char *colon = strchr(which, ':');
-    for (size_t i = 0; colon && i < n_families; i++) {
-        if (!same_str(families[i].arch, (pn_str){which, (size_t)(colon - which)})) continue;
-        recipe *r = malloc(sizeof *r);
-        sink out = sink_open();
-        if (!r) return 1;
-        make_mutant(&families[i], atoi(colon + 1), r, &out);
-        FILE *f = fopen(path, "wb");
-        const bool ok = f && fwrite(out.p, 1, out.n, f) == out.n && !fclose(f);
-        free(out.p);
-        free(r);
-        return !ok;
-    }
-    return 1;
+    size_t i = 0;
+    while (colon && i < n_families && !same_str(families[i].arch, (pn_str){which, (size_t)(colon - which)})) i++;
+    recipe *r = malloc(sizeof *r);
+    if (!colon || i == n_families || !r) return 1;
+    sink out = sink_open();
+    const use_how how = make_mutant(&families[i], atoi(colon + 1), r, &out);
+    FILE *f = path ? fopen(path, "wb") : NULL;
+    const bool ok = path ? f && fwrite(out.p, 1, out.n, f) == out.n && !fclose(f) : use_model_file(out.p, out.n, how);
+    printf("%s\n", ok ? path ? "written" : "runs" : path ? "cannot be written" : "is refused");
+    free(out.p);
+    free(r);
+    free_files();
+    return 0;
 }
 
 static void check_names(void)
@@ -264,7 +266,7 @@ int main(int argc, char **argv)
     const char *shared = pn_shared();
     if (shared) snprintf(folder, sizeof folder, "%s/golden", shared);
     read_folder(shared ? folder : "tests/golden");
-    if (getenv("MUTANT") && argc == 2) return write_mutant(getenv("MUTANT"), argv[1]);
+    if (getenv("MUTANT")) return one_mutant(getenv("MUTANT"), argc == 2 ? argv[1] : NULL);
     if (shared) check_names();
     else pn_skip("mutants of other architectures", "../shared is missing");
     progress *shared_memory = mmap(NULL, MOST_ARCHS * sizeof *shared_memory, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -3,6 +3,6 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    use_model_file(data, size, 47);
+    use_model_file(data, size, use_how_of(size, 47));
     return 0;
 }

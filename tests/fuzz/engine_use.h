@@ -49,13 +49,30 @@ static void go_on(const pinch_model *model, pinch_session *session, int n_tokens
     pinch_sampler_close(sampler);
 }
 
-static void compute(pinch_model *model, int n_tokens, pinch_draft draft)
+/* Ways to use a file, drawn from a number. */
+typedef struct use_how {
+    int n_tokens; /* to compute, at most USE_MOST */
+    bool mapping, block, exact;
+    pinch_draft draft;
+    pinch_cache_type type_k, type_v;
+} use_how;
+
+static use_how use_how_of(uint64_t number, int n_tokens)
 {
+    return (use_how){.n_tokens = n_tokens, .mapping = number & 1, .block = number / 2 % 4 > 0, .exact = number / 8 % 4 == 0, .draft = number / 32 % 4 ? PINCH_DRAFT_LOOKUP : PINCH_DRAFT_NONE,
+                     .type_k = (pinch_cache_type)(number / 128 % 3), .type_v = (pinch_cache_type)(number / 384 % 3)};
+}
+
+static void compute(pinch_model *model, const use_how *how)
+{
+    const int n_tokens = how->n_tokens;
     pinch_session_options options = pinch_session_options_default();
     options.n_ctx = n_tokens + USE_MORE + 8; /* as many as a draft has and more */
     options.n_batch = 8;
     options.n_threads = options.n_threads_batch = 1;
-    options.draft = draft;
+    options.draft = how->draft;
+    options.type_k = how->type_k;
+    options.type_v = how->type_v;
     pinch_session *session = NULL;
     pinch_error err = {0};
     const int32_t n_vocab = pinch_model_n_vocab(model);
@@ -71,12 +88,13 @@ static void compute(pinch_model *model, int n_tokens, pinch_draft draft)
     pinch_session_close(session);
 }
 
-static pinch_model *open_input(int fd, bool mapping, bool draft_block)
+static pinch_model *open_input(int fd, const use_how *how, bool draft_block)
 {
     pinch_model_options options = pinch_model_options_default();
     options.memory_limit = USE_LIMIT;
     options.n_threads = 1;
-    options.use_mapping = mapping;
+    options.use_mapping = how->mapping;
+    options.activations = how->exact ? PINCH_ACTIVATIONS_F32 : PINCH_ACTIVATIONS_Q8;
     options.draft_block = draft_block;
     pinch_model *model = NULL;
     pinch_error err = {0};
@@ -86,17 +104,18 @@ static pinch_model *open_input(int fd, bool mapping, bool draft_block)
     return model;
 }
 
-/* n_tokens: to compute, at most USE_MOST. Mostly with the block that drafts tokens where there is one. Whether the model opened. */
-static bool use_model_file(const uint8_t *data, size_t size, int n_tokens)
+/* Where `how` says so, with the block that drafts tokens, if there is one. Whether the model opened. */
+static bool use_model_file(const uint8_t *data, size_t size, use_how how)
 {
     const int fd = fuzz_file(data, size);
     if (fd < 0) return false;
-    pinch_model *drafting = size % 3 ? open_input(fd, size % 2, true) : NULL, *model = drafting ? drafting : open_input(fd, size % 2, false);
+    pinch_model *drafting = how.block ? open_input(fd, &how, true) : NULL, *model = drafting ? drafting : open_input(fd, &how, false);
     close(fd);
+    if (drafting) how.draft = PINCH_DRAFT_MTP;
     if (model) {
         look(model);
         use_text(model);
-        compute(model, n_tokens, drafting ? PINCH_DRAFT_MTP : size % 4 < 2 ? PINCH_DRAFT_LOOKUP : PINCH_DRAFT_NONE);
+        compute(model, &how);
     }
     pinch_model_close(model);
     return model != NULL;
