@@ -291,7 +291,14 @@ static int32_t propose_wrong(pinch_session *s, int32_t seq, int32_t length, int3
     return n;
 }
 
-/* Drafts that are measured as slow are given up, which is said once: lookup's until the next generation, the block's for good. What is measured changes no token. */
+/* After the shortest of pauses. */
+static int32_t propose_soon(pinch_session *s, int32_t seq, int32_t length, int32_t most)
+{
+    s->drafts.pause = 1;
+    return propose_wrong(s, seq, length, most);
+}
+
+/* Drafts that are measured as slow are given up, which is said once: lookup's for a while, the block's for good. What is measured changes no token. */
 static void giving_up(const char *name, pinch_model *m, const pinch_token *prompt)
 {
     const plan p = {.what = "giving up", .max_tokens = TOKENS, .sampled = true};
@@ -299,14 +306,17 @@ static void giving_up(const char *name, pinch_model *m, const pinch_token *promp
     left want = plain ? generation(m, plain, &p, prompt) : (left){.n = 0};
     known.text = &want;
     known.round = told = 0;
-    for (int i = 0; drafting && i < 2; i++) {
+    int32_t drafted = 0;
+    for (int i = 0; drafting && i < 3; i++) {
         drafting->drafts.unmeasured = false;
-        drafting->drafts.propose = propose_wrong;
+        drafting->drafts.propose = i < 2 ? propose_wrong : propose_soon;
         drafting->drafts.pace = (pn_pace){.plain = 1e-12, .n_plain = 4};
         left got = generation(m, drafting, &p, prompt);
         const pinch_draft_stats *d = &got.result.drafts;
         const bool rests = i && kind == PINCH_DRAFT_MTP;
-        CHECK("slow drafts are given up", d->given_up && d->n_accepted == 0 && (rests ? d->n_drafted == 0 : d->n_drafted > 0 && d->n_drafted < (TOKENS - 4) * DRAFT), "%s: %d of %d", name, (int)d->n_accepted, (int)d->n_drafted);
+        if (i == 0) drafted = d->n_drafted;
+        if (i == 2) CHECK("lookup is tried again after a pause", rests ? d->n_drafted == 0 : d->n_drafted > drafted, "%s: %d tokens, %d before", name, (int)d->n_drafted, (int)drafted);
+        else CHECK("slow drafts are given up", d->given_up && d->n_accepted == 0 && (rests ? d->n_drafted == 0 : d->n_drafted > 0 && d->n_drafted < (TOKENS - 4) * DRAFT), "%s: %d of %d", name, (int)d->n_accepted, (int)d->n_drafted);
         CHECK("which is said once", told == 1, "%s: %d lines", name, told);
         CHECK("and changes no token and no logit", got.n == want.n && !memcmp(got.tokens, want.tokens, want.n * sizeof *want.tokens) && got.logits && want.logits &&
                                                        !memcmp(got.logits, want.logits, (size_t)pinch_model_n_vocab(m) * sizeof *want.logits), "%s", name);

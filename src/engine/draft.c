@@ -36,7 +36,7 @@ pn_propose_fn pn_drafter(pinch_draft kind)
     return drafters[kind];
 }
 
-enum { FIRST_DRAFT = 2 }; /* tokens of a generation's first */
+enum { FIRST_DRAFT = 2, FIRST_PAUSE = 128 }; /* tokens, of a generation */
 
 /* ---- measuring --------------------------------------------------------------------------------------------------------------------------- */
 
@@ -45,15 +45,26 @@ static void tell(pinch_session *s)
     char line[160];
     if (s->drafts.told || !s->callbacks.log) return;
     s->drafts.told = true;
-    snprintf(line, sizeof line, "drafts are given up: a token takes %d us with them and %d us without", (int)(s->drafts.pace.drafted * 1e6), (int)(s->drafts.pace.plain * 1e6));
+    snprintf(line, sizeof line, "drafts are given up: a token takes %lld us with them and %lld us without", (long long)(s->drafts.pace.drafted * 1e6),
+             (long long)(s->drafts.pace.plain * 1e6));
     s->callbacks.log(s->callbacks.user, PINCH_LOG_INFO, line);
 }
 
+/* A block that no longer follows the text has lost the thread; a text may begin to repeat itself, so lookup is tried again, each time later. */
 static void give_up(pinch_session *s)
 {
-    s->drafts.stats.given_up = true;
-    s->drafts.block_rests = s->block != NULL;
+    pn_drafts *d = &s->drafts;
+    d->stats.given_up = true;
+    d->block_rests = s->block != NULL;
+    d->left = d->pause;
+    d->pause *= 2;
     tell(s);
+}
+
+static void end_plain(pn_drafts *d)
+{
+    pn_pace_plain(&d->pace, d->seconds - d->following);
+    if (d->stats.given_up && !d->block_rests && --d->left == 0) d->stats.given_up = false;
 }
 
 /* A round is over once a token has to be computed that is not ahead. Every row of a draft costs, so the next is twice as long where all of this one was
@@ -97,7 +108,7 @@ static pinch_status compute(pinch_session *s, int32_t seq, pinch_token token, in
     d->stats.n_drafted += n;
     d->drafted = n;
     d->taken = n > 0;
-    if (n == 0) pn_pace_plain(&d->pace, d->seconds - d->following);
+    if (n == 0) end_plain(d);
     return PINCH_OK;
 }
 
@@ -113,7 +124,6 @@ pinch_status pn_draft_feed(pinch_session *s, int32_t seq, pinch_token token, int
     return PINCH_OK;
 }
 
-/* Another text may repeat itself where the last did not; a block that no longer follows has lost the thread. */
 void pn_draft_begin(pinch_session *s)
 {
     pn_drafts *d = &s->drafts;
@@ -121,6 +131,7 @@ void pn_draft_begin(pinch_session *s)
     d->pace.slow = d->pace.rounds = d->pace.tokens = d->taken = 0;
     d->pace.seconds = 0;
     d->next = FIRST_DRAFT;
+    d->pause = FIRST_PAUSE;
 }
 
 void pn_draft_end(pinch_session *s, pinch_draft_stats *stats)

@@ -58,6 +58,7 @@ typedef struct pn_drafts { /* of a session, see draft.c */
     double seconds;           /* that the round under way took so far */
     int32_t taken;            /* tokens that it gave; 0: no round is under way */
     int32_t drafted, next;    /* tokens of its draft; of the next one at most */
+    int32_t pause, left;      /* tokens without drafts once they are given up; of a pause under way */
     int32_t seq, row, ahead;  /* rows row+1 .. row+ahead of the last batch are computed, but no part of the sequence's text yet */
 } pn_drafts;
 

@@ -9,7 +9,7 @@
 
 enum { DEFAULT_CONTEXT = 8192, LEAST_CONTEXT = 256, DEFAULT_BATCH = 256, ROWS_OUT = 8, MOST_SEQUENCES = 4096, DEFAULT_CHECKPOINTS = 8, CHECKPOINT_BUDGET = 64 << 20 };
 
-static const int32_t default_drafts[] = {0, 5, 2}; /* of each pinch_draft; see docs/SPEED.md */
+static const int32_t default_drafts[] = {0, 3, 2}; /* of each pinch_draft; see docs/SPEED.md */
 
 pinch_session_options pinch_session_options_default(void) { return (pinch_session_options){.type_k = PINCH_CACHE_F16, .type_v = PINCH_CACHE_F16}; }
 
