@@ -4,14 +4,16 @@
  *   Q4_0   16 bytes a row, nibbles in two's complement: low ones are columns 0..15
  *   Q4_1   the same, nibbles are codes 0..15
  *   Q5_0   5 vectors for 4 rows: see nibbles_unpack_5
+ *   MXFP4  as Q4_0, but nibbles are codes 0..15 that are looked up, and scales upper halves of floats
  *
  * `form` is a constant in every function here. */
 #ifndef PN_NEON_NIBBLES_NEON_H
 #define PN_NEON_NIBBLES_NEON_H
 
+#include "kernels/neon/mxfp4.h"
 #include "kernels/neon/rows.h"
 
-typedef enum nibbles_form { NIBBLES_Q4_0, NIBBLES_Q4_1, NIBBLES_Q5_0 } nibbles_form;
+typedef enum nibbles_form { NIBBLES_Q4_0, NIBBLES_Q4_1, NIBBLES_Q5_0, NIBBLES_MXFP4 } nibbles_form;
 
 static inline int64_t nibbles_codes(nibbles_form form) { return form == NIBBLES_Q4_1 ? 32 : 16; }
 static inline int64_t nibbles_half_bytes(nibbles_form form) { return form == NIBBLES_Q5_0 ? 80 : 64; }
@@ -68,13 +70,13 @@ static inline void nibbles_pack(uint8_t *dst, const tile_codes *t, nibbles_form 
 
 #define NIBBLES_LOW(d, raw)                            \
     do {                                               \
-        if (form == NIBBLES_Q4_1) V_AND(d, raw, mask); \
-        else V_SHL(d, raw, 4);                         \
+        if (form == NIBBLES_Q4_0) V_SHL(d, raw, 4);    \
+        else V_AND(d, raw, mask);                      \
     } while (0)
 #define NIBBLES_UNPACK(lo, hi, p)                                                              \
     do {                                                                                       \
         if (form == NIBBLES_Q5_0) NIBBLES_UNPACK_5(lo, hi, p);                                 \
-        else if (form == NIBBLES_Q4_1) ROWS_UNPACK_NIBBLES(NIBBLES_LOW, V_USHR, lo, hi, p, 0);  \
+        else if (form != NIBBLES_Q4_0) ROWS_UNPACK_NIBBLES(NIBBLES_LOW, V_USHR, lo, hi, p, 0);  \
         else {                                                                                 \
             ROWS_UNPACK_NIBBLES(NIBBLES_LOW, V_SSHR, lo, hi, p, 0);                             \
             V_SSHR((lo)[0], (lo)[0], 4);                                                       \
@@ -82,24 +84,36 @@ static inline void nibbles_pack(uint8_t *dst, const tile_codes *t, nibbles_form 
             V_SSHR((lo)[2], (lo)[2], 4);                                                       \
             V_SSHR((lo)[3], (lo)[3], 4);                                                       \
         }                                                                                      \
+        if (form == NIBBLES_MXFP4) {                                                           \
+            V_TBL((lo)[0], values, (lo)[0]);                                                   \
+            V_TBL((lo)[1], values, (lo)[1]);                                                   \
+            V_TBL((lo)[2], values, (lo)[2]);                                                   \
+            V_TBL((lo)[3], values, (lo)[3]);                                                   \
+            V_TBL((hi)[0], values, (hi)[0]);                                                   \
+            V_TBL((hi)[1], values, (hi)[1]);                                                   \
+            V_TBL((hi)[2], values, (hi)[2]);                                                   \
+            V_TBL((hi)[3], values, (hi)[3]);                                                   \
+        }                                                                                      \
     } while (0)
 
 #define NIBBLES_SCALES(d, w, off)           \
     do {                            \
         uint8x16_t halves;          \
         V_LDR(halves, w, off);      \
-        V_FCVTL((d)[0], halves);    \
-        V_FCVTL2((d)[1], halves);   \
+        if (form == NIBBLES_MXFP4) V_SHLL((d)[0], halves); \
+        else V_FCVTL((d)[0], halves);    \
+        if (form == NIBBLES_MXFP4) V_SHLL2((d)[1], halves); \
+        else V_FCVTL2((d)[1], halves);   \
     } while (0)
 
 static inline __attribute__((always_inline)) void nibbles_tile_1(const uint8_t *w, const uint8_t *x, int64_t k, float *y, nibbles_form form)
 {
-    const uint8x16_t mask = vdupq_n_u8(15);
+    const uint8x16_t mask = vdupq_n_u8(15), values = vreinterpretq_u8_s8(vld1q_s8(mxfp4_doubled));
     uint8x16_t lo[4], hi[4], lo2[4], hi2[4], x0, x1;
     ROWS_VARIABLES(int16x8_t);
     float32x4_t y0 = vdupq_n_f32(0), y1 = y0, d[2], xs;
     w += nibbles_codes(form);
-    (void)mask; /* Q4_1 alone needs it */
+    (void)mask, (void)values; /* Q4_1 and MXFP4 need it, MXFP4 the other */
     for (int64_t b = 0; b < k / 32; b++, w += nibbles_bytes(form), x += sizeof(pn_act32)) {
         NIBBLES_UNPACK(lo, hi, w);
         NIBBLES_UNPACK(lo2, hi2, w + nibbles_half_bytes(form));
@@ -134,14 +148,14 @@ static inline __attribute__((always_inline)) void nibbles_tile_1(const uint8_t *
 
 static inline __attribute__((always_inline)) void nibbles_tile_4(const uint8_t *w, const uint8_t *const x[TILE_COLS], int64_t k, float *out, nibbles_form form)
 {
-    const uint8x16_t mask = vdupq_n_u8(15);
+    const uint8x16_t mask = vdupq_n_u8(15), values = vreinterpretq_u8_s8(vld1q_s8(mxfp4_doubled));
     uint8x16_t lo[4], hi[4], x0, x1, z0, z1;
     ROWS_VARIABLES(int16x8_t);
     float32x4_t y[8], d[2], xs;
     const uint8_t *row[4] = {x[0], x[1], x[2], x[3]};
     for (int j = 0; j < 8; j++) y[j] = vdupq_n_f32(0);
     w += nibbles_codes(form);
-    (void)mask; /* Q4_1 alone needs it */
+    (void)mask, (void)values; /* Q4_1 and MXFP4 need it, MXFP4 the other */
     for (int64_t b = 0; b < k / 32; b++, w += nibbles_bytes(form)) {
         NIBBLES_SCALES(d, w, -16);
         NIBBLES_UNPACK(lo, hi, w);

@@ -66,6 +66,9 @@
 #define V_SDOT(d, w, x, lane) PIN_ACC_N("sdot %0.4s, %1.16b, %2.4b[%3]", d, w, x, lane)
 #define V_FCVTL(d, a) PIN_1("fcvtl %0.4s, %1.4h", d, a)
 #define V_FCVTL2(d, a) PIN_1("fcvtl2 %0.4s, %1.8h", d, a)
+/* floats of their upper halves */
+#define V_SHLL(d, a) PIN_1("shll %0.4s, %1.4h, #16", d, a)
+#define V_SHLL2(d, a) PIN_1("shll2 %0.4s, %1.8h, #16", d, a)
 /* float(a), float(a / 4), float(a / 16): one rounding each */
 #define V_SCVTF(d, a) PIN_1("scvtf %0.4s, %1.4s", d, a)
 #define V_SCVTF_4(d, a) PIN_1("scvtf %0.4s, %1.4s, #2", d, a)
@@ -118,6 +121,8 @@
 #define V_SDOT(d, w, x, lane) PIN_TO(d, vdotq_laneq_s32((int32x4_t)(d), (int8x16_t)(w), (int8x16_t)(x), lane))
 #define V_FCVTL(d, a) PIN_TO(d, vcvt_f32_f16(vget_low_f16((float16x8_t)(a))))
 #define V_FCVTL2(d, a) PIN_TO(d, vcvt_high_f32_f16((float16x8_t)(a)))
+#define V_SHLL(d, a) PIN_TO(d, vshlq_n_u32(vmovl_u16(vget_low_u16((uint16x8_t)(a))), 16))
+#define V_SHLL2(d, a) PIN_TO(d, vshlq_n_u32(vmovl_high_u16((uint16x8_t)(a)), 16))
 #define V_SCVTF(d, a) PIN_TO(d, vcvtq_f32_s32((int32x4_t)(a)))
 #define V_SCVTF_4(d, a) PIN_TO(d, vcvtq_n_f32_s32((int32x4_t)(a), 2))
 #define V_SCVTF_8(d, a) PIN_TO(d, vcvtq_n_f32_s32((int32x4_t)(a), 3))
