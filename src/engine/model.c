@@ -110,9 +110,7 @@ static pinch_status open_with(pinch_model **out, pn_gguf *g, const pinch_model_o
     snprintf(m->arch, sizeof m->arch, "%.*s", (int)(arch.n < 63 ? arch.n : 63), arch.p);
     open_vocab(m);
     m->other_bytes = program_bytes + pn_gguf_header_bytes(g) + (m->vocab ? pn_vocab_bytes(m->vocab) : 0);
-    /* a vocabulary that is missing fails whatever needs it, with the same words */
-    if (m->vocab) log_line(&m->callbacks, PINCH_LOG_WARNING, pn_vocab_warning(m->vocab));
-    else log_line(&m->callbacks, PINCH_LOG_INFO, m->vocab_error.message);
+    if (m->vocab) log_line(&m->callbacks, PINCH_LOG_WARNING, pn_vocab_warning(m->vocab)); /* one that is missing fails whatever needs it, in so many words */
     if (!st && !o.vocab_only) st = plan_network(m, &o, err);
     if (!st && !o.vocab_only && !o.plan_only) st = load_network(m, &o, err);
     if (st) {
