@@ -4,7 +4,8 @@
   python3 bench/key_rounding.py [MODELS]        random models beside golden's case, for each of the two head sizes (30)
 
 Knows the golden cases llama-kv-q8_0 and llama-kv-q8_0-64 and the builder of their models (../shared or $PINCH_SHARED; needs numpy, gguf). The model is
-written anew in float64 and agrees with logits_ideal.f32 to 1e-5; what "today" gives is what the program gives. Gaps are against its own logits with exact keys and values; values are kept as halves."""
+written anew in float64 and agrees with logits_ideal.f32 to 1e-5; what "today" gives is what the program gives. Gaps are against its own logits with exact
+keys and values; values are kept as halves."""
 import hashlib
 import json
 import os

@@ -208,10 +208,13 @@ static void kept(void)
     o.layers = &plain;
     o.n_layers = 1;
     CHECK("without recurrent layers nothing is kept", pn_state_kept_bytes(&o, &bytes) && bytes == 0, "%llu", (unsigned long long)bytes);
-    o.layers = mixed;
-    o.n_layers = 3;
-    o.n_kept = INT32_MAX;
-    CHECK("more than an address space holds is refused", sizeof(size_t) > 4 || !pn_state_kept_bytes(&o, &bytes), "%llu", (unsigned long long)bytes);
+    const pn_layer_shape large = {.recurrent = (int64_t)(SIZE_MAX / 64)};
+    o.layers = &large;
+    o.n_kept = 3;
+    CHECK("what an address space holds is counted", pn_state_bytes(&o, &bytes) && pn_state_kept_bytes(&o, &bytes), "%llu", (unsigned long long)bytes);
+    o.n_kept = 8;
+    CHECK("more than that is refused", !pn_state_kept_bytes(&o, &bytes), "%llu", (unsigned long long)bytes);
+    CHECK("and cannot be opened, in a sentence", pn_state_open(&s, &o, &err) == PINCH_ERR_MEMORY && strstr(err.message, "recurrent"), "%s", err.message);
 }
 
 int main(void)

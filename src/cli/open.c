@@ -111,8 +111,8 @@ void cli_show_plan(const pinch_memory_plan *plan)
     const struct {
         const char *what;
         uint64_t bytes;
-    } rows[] = {{"weights, packed", plan->weights_resident}, {"weights, mapped", plan->weights_mapped}, {"cache", plan->kv}, {"checkpoints", plan->checkpoints}, {"drafts", plan->drafts}, {"scratch", plan->scratch},
-                {"other", plan->other}, {"together", plan->total}, {"available", plan->available}};
+    } rows[] = {{"weights, packed", plan->weights_resident}, {"weights, mapped", plan->weights_mapped}, {"cache", plan->kv}, {"checkpoints", plan->checkpoints}, {"drafts", plan->drafts},
+                {"scratch", plan->scratch}, {"other", plan->other}, {"together", plan->total}, {"available", plan->available}};
     cli_print("memory for a context of %" PRId32 ", batches of %" PRId32 "\n", plan->n_ctx, plan->n_batch);
     for (size_t i = 0; i < PN_COUNT(rows); i++) cli_print("  %-18s %12s\n", rows[i].what, rows[i].bytes == UINT64_MAX ? "unknown" : cli_bytes(text, rows[i].bytes));
 }

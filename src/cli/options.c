@@ -42,7 +42,8 @@ static const cli_option compute_options[] = {
 const cli_group cli_compute_group = {"Memory and speed", COUNTED(compute_options)};
 
 static const cli_option draft_options[] = {
-    {{"--spec"}, "KIND[:N]", CLI_DRAFT, CLI_FIELD(draft), 0, 0, cli_draft_kinds, "Guesses up to N tokens (1 to 7) and computes them at once, for the same text in less time: lookup guesses what followed the last words before, mtp by the model's own block for that.", "none"},
+    {{"--spec"}, "KIND[:N]", CLI_DRAFT, CLI_FIELD(draft), 0, 0, cli_draft_kinds,
+     "Guesses up to N tokens (1 to 7) and computes them at once, for the same text in less time: lookup guesses what followed the last words before, mtp by the model's own block for that.", "none"},
 };
 const cli_group cli_draft_group = {"Speculation", COUNTED(draft_options)};
 

@@ -36,7 +36,8 @@ static void look_at(const view *v, int32_t index, const pn_state_options *state)
 static view view_open(const pinch_model *m, const pinch_session_options *session, const pinch_memory_plan *memory)
 {
     const pn_plan *plan = &m->network.plan;
-    const pn_state_options state = {.layers = plan->shapes, .n_layers = plan->n_layers, .n_seq = 1, .n_ctx = memory->n_ctx, .n_batch = memory->n_batch, .type_k = session->type_k, .type_v = session->type_v};
+    const pn_state_options state = {.layers = plan->shapes, .n_layers = plan->n_layers, .n_seq = 1, .n_ctx = memory->n_ctx, .n_batch = memory->n_batch,
+                                    .type_k = session->type_k, .type_v = session->type_v};
     const view v = {.plan = plan, .n = plan->n_layers, .layers = pn_alloc_zero((uint64_t)plan->n_layers, sizeof *v.layers)};
     if (!v.layers) return (view){0};
     for (int32_t i = 0; i < v.n; i++) look_at(&v, i, &state);

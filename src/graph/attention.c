@@ -124,10 +124,8 @@ static float head_gate(const pn_run *run, const pn_attention *a, int32_t row, in
 /* Query heads of one group, and which channels of their results. */
 typedef struct part {
     int32_t head, n_heads;
-    int32_t channel, n_channels; /* both multiples of 32 where they are not all */
+    int32_t channel, n_channels; /* the first a multiple of 32 */
 } part;
-
-static size_t channel_bytes(pinch_cache_type type, int32_t channel) { return type == PINCH_CACHE_F32 ? 4 * (size_t)channel : type == PINCH_CACHE_F16 ? 2 * (size_t)channel : (size_t)channel / 32 * 34; }
 
 static void attend(const pn_run *run, pn_lane *lane, const pn_attention *a, int32_t row, int32_t n_rows, const part *p)
 {
@@ -135,7 +133,7 @@ static void attend(const pn_run *run, pn_lane *lane, const pn_attention *a, int3
     const int32_t n_heads = p->n_heads;
     pn_queries t = {.kv = pn_state_kv(run->state, a->layer, place->seq), .kv_head = p->head / (a->n_head / a->n_head_kv), .n_rows = n_rows, .n_heads = n_heads,
                     .position = place->position, .d_k = a->d_k, .d_v = p->n_channels, .softcap = a->softcap, .sinks = a->sinks ? a->sinks + p->head : NULL};
-    t.kv.v += channel_bytes(t.kv.type_v, p->channel);
+    t.kv.v += pn_kv_bytes(t.kv.type_v, p->channel);
     for (int32_t r = 0; r < n_rows; r++) {
         for (int32_t h = 0; h < n_heads; h++) {
             t.q[r * n_heads + h] = pn_row(run, a->buffer, row + r) + (int64_t)(p->head + h) * a->d_k;

@@ -40,5 +40,4 @@ void pn_deepseek2_describe(pn_builder *b)
     b->d.drafting = PN_DRAFTS_OWN_ENDS;
 }
 
-
 void pn_mistral4_describe(pn_builder *b) { pn_describe_deepseek(b, false); }

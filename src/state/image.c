@@ -78,7 +78,7 @@ static bool key(const pn_kv *kv, int32_t head, int32_t position, const stream *t
     uint8_t *tile = kv->k + (size_t)head * kv->k_head + (size_t)(cell / PN_TILE) * kv->tile_bytes;
     for (int32_t at = 0; at < kv->d_k; at += PIECE) {
         const int32_t n = (int32_t)pn_min64(PIECE, kv->d_k - at);
-        const size_t bytes = kv->type_k == PINCH_CACHE_Q8_0 ? 34 : (size_t)n * (kv->type_k == PINCH_CACHE_F32 ? 4 : 2);
+        const size_t bytes = pn_kv_bytes(kv->type_k, n);
         if (to->writing) move_key(row, tile, kv->type_k, cell % PN_TILE, at, n, true);
         if (!to->move(to->ctx, row, bytes)) return false;
         if (!to->writing) move_key(row, tile, kv->type_k, cell % PN_TILE, at, n, false);

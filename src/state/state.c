@@ -7,10 +7,9 @@
 
 static const char *const cache_names[] = {"f32", "f16", "q8_0"};
 
-/* d elements of a cache type. */
-static size_t elements_bytes(pinch_cache_type type, int32_t d)
+size_t pn_kv_bytes(pinch_cache_type type, int32_t n_channels)
 {
-    const size_t n = (size_t)d;
+    const size_t n = (size_t)n_channels;
     return type == PINCH_CACHE_F32 ? n * 4 : type == PINCH_CACHE_F16 ? n * 2 : n / 32 * 34;
 }
 
@@ -38,15 +37,16 @@ static bool layer_plan(pn_layer_place *l, const pn_layer_shape *shape, const pn_
     if (shape->n_head) {
         l->cells = cells_of(shape, o);
         l->forgets = l->cells < o->n_ctx;
-        l->tile_bytes = elements_bytes(o->type_k, shape->d_k) * PN_TILE;
-        l->row_bytes = elements_bytes(o->type_v, shape->d_v);
+        l->tile_bytes = pn_kv_bytes(o->type_k, shape->d_k) * PN_TILE;
+        l->row_bytes = pn_kv_bytes(o->type_v, shape->d_v);
         const uint64_t head_cells = (uint64_t)shape->n_head * (uint64_t)l->cells;
         if (!part_bytes(head_cells / PN_TILE, l->tile_bytes, &l->k_bytes) || !part_bytes(head_cells, l->row_bytes, &l->v_bytes)) return false;
     }
-    uint64_t all, carried;
+    uint64_t cached, carried, all;
     t->carried += l->r_bytes; /* both below SIZE_MAX / 2 */
     t->rings += l->forgets ? pn_layer_bytes(l) : 0;
-    return pn_mul(pn_layer_bytes(l), (uint64_t)o->n_seq, &all) && pn_add(t->cached, all, &t->cached) && pn_mul(t->carried, (uint64_t)o->n_seq, &carried) && pn_add(t->cached, carried, &all) && all <= SIZE_MAX / 2;
+    return pn_mul(pn_layer_bytes(l), (uint64_t)o->n_seq, &cached) && pn_add(t->cached, cached, &t->cached) && pn_mul(t->carried, (uint64_t)o->n_seq, &carried) &&
+           pn_add(t->cached, carried, &all) && all <= SIZE_MAX / 2;
 }
 
 bool pn_layers_plan(const pn_state_options *o, pn_layer_place *layers, pn_totals *t)

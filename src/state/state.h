@@ -60,6 +60,8 @@ typedef struct pn_kv {
     pinch_cache_type type_k, type_v;
 } pn_kv;
 pn_kv pn_state_kv(const pn_state *s, int32_t layer, int32_t seq);
+/* Channels of one key or value; for q8_0 a multiple of 32. */
+size_t pn_kv_bytes(pinch_cache_type type, int32_t n_channels);
 /* The floats of a recurrent layer, 64-byte aligned, zero at position 0; its step updates them in place and decides what they mean. Valid until the sequence
  * goes back. */
 float *pn_state_recurrent(const pn_state *s, int32_t layer, int32_t seq);
