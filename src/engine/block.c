@@ -44,14 +44,15 @@ int32_t pn_block_propose(pinch_session *s, int32_t seq, int32_t length, int32_t 
     static const int32_t only = 0;
     const pn_network *net = &s->model->network;
     pinch_token *text = s->texts[seq].tokens;
+    const int n_threads = pn_pool_fit(s->pool, s->n_threads);
     for (int32_t i = 0; i < most; i++) {
         const pn_place place = {.seq = seq, .position = length - 1 + i};
         float *hidden = pn_draft_hidden(net, s->block, 0);
         if (i) pn_run_hidden(s->block, 0, hidden);
         else memcpy(hidden, pending_of(s, seq), (size_t)net->n_embd * sizeof *hidden);
         if (pn_draft_embed(net, text[place.position], s->raw, s->block, 0, NULL)) return i;
-        pn_run_trunk(s->block, s->pool, s->n_threads, &place, 1);
-        pn_run_head(s->block, s->pool, s->n_threads, &only, 1);
+        pn_run_trunk(s->block, s->pool, n_threads, &place, 1);
+        pn_run_head(s->block, s->pool, n_threads, &only, 1);
         text[length + i] = likeliest(net, pn_run_logits(s->block, 0));
     }
     return most;
