@@ -163,7 +163,7 @@ typedef struct pinch_session_options {
     int32_t n_checkpoints;   /* places in texts to go back to without computing all again, where recurrent layers or windows forget (the end of each
                               * prompt, and every 1,024 tokens of it); 0: with recurrent layers as many as 64 MiB hold, 1..8, else none; < 0: none */
     pinch_draft draft;       /* what pinch_generate does; default none */
-    int32_t n_draft;         /* tokens of one draft at most, 1..7, below n_batch; 0: what suits the kind */
+    int32_t n_draft;         /* tokens of one draft at most, 1..7, cut to n_batch - 1; 0: what suits the kind */
     pinch_callbacks callbacks;
 } pinch_session_options;
 
@@ -174,7 +174,7 @@ typedef struct pinch_memory_plan {
     uint64_t weights_resident; /* packed or copied weights, anonymous memory */
     uint64_t weights_mapped;   /* weights used in place from the file's pages */
     uint64_t kv;               /* keys, values and what recurrent layers carry */
-    uint64_t checkpoints;
+    uint64_t checkpoints;      /* copies of what going on changes: windows, and what recurrent layers carry */
     uint64_t drafts;           /* what recurrent layers carried after each token of a draft */
     uint64_t scratch;          /* activations, logits, per-thread work */
     uint64_t other;            /* vocabulary, metadata, the program itself */
@@ -229,10 +229,10 @@ typedef bool (*pinch_write_fn)(void *user, const void *bytes, size_t n);
 typedef bool (*pinch_read_fn)(void *user, void *bytes, size_t n);
 
 /* Writes what sequence `seq` holds, text and state, so that a session of the same model with the same cache types goes on from it with the same
- * bits, whatever its context and batch. */
+ * bits, whatever its context and batch. One that drafts by the model's own block (PINCH_DRAFT_MTP) and one that does not are no such two. */
 PINCH_API pinch_status pinch_session_save(const pinch_session *session, int32_t seq, pinch_write_fn fn, void *user, pinch_error *err);
-/* Makes sequence `seq` what a snapshot holds; there are no logits until tokens are fed. A snapshot of another model, version or cache type, or one too
- * long, is refused and the sequence stays as it was; one that turns out short or damaged leaves it empty. */
+/* Makes sequence `seq` what a snapshot holds; there are no logits until tokens are fed. A snapshot of another model, version, cache type or of a
+ * session that drafts otherwise (see pinch_session_save), or one too long, is refused and the sequence stays as it was; one that turns out short or damaged leaves it empty. */
 PINCH_API pinch_status pinch_session_load(pinch_session *session, int32_t seq, pinch_read_fn fn, void *user, pinch_error *err);
 
 /* ---- sampling: order, formulas and defaults in docs/DESIGN.md --------------------------------- */

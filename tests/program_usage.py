@@ -68,6 +68,10 @@ def test_unknown_option_names_the_nearest(command, slip, meant):
     (["run", "--temp", "0,8"], "--temp 0,8: a number is wanted"),
     (["run", "--seed", "-2"], "-s -2: -1 or a whole number"),
     (["run", "-ctk", "q4_0"], "-ctk q4_0: f32, f16 or q8_0 is wanted"),
+    (["run", "--spec", "guess"], "--spec guess: none, lookup or mtp is wanted"),
+    (["run", "--spec", "look:3"], "--spec look:3: none, lookup or mtp is wanted"),
+    (["run", "--spec", "lookup:8"], "N is 8: a whole number from 1 to 7"),
+    (["chat", "--spec", "lookup:"], "a whole number from 1 to 7"),
     (["run", "--json=yes"], "--json takes no value"),
     (["run", "-m", MODEL, "-p", "a", "--logit-bias", "five"], "--logit-bias five"),
     (["run", "-m", MODEL, "-p", "a", "--logit-bias", "99999+1"], "names token 99999"),
@@ -87,6 +91,8 @@ def test_misuse_is_told_in_a_sentence(args, sentence):
     (["run", "-m", "absent.gguf", "-p", "a"], "absent.gguf"),
     (["run", "-m", MODEL, "-f", "absent.txt"], "absent.txt: cannot be opened"),
     (["run", "-m", MODEL, "--kernel", "f32=absent", "-p", "a"], "absent"),
+    (["run", "-m", MODEL, "-p", "a", "--spec", "mtp"], "architecture 'llama' has no block that drafts tokens"),
+    (["logits", "-m", MODEL, "--mtp", "--tokens", "-", "-o", os.devnull], "architecture 'llama' has no block that drafts tokens"),
     (["detokenize", "-m", MODEL, "--tokens", MODEL], "not a token id"),
     (["check", "--kernel", "absent"], "no kernel of this build"),
     (["template", "--template", os.devnull, "--input", MODEL], "line 1"),
@@ -245,6 +251,16 @@ def test_csv_and_json_of_bench():
     assert out["prompt"]["n"] == 16 and out["generate"]["n"] == 4
     for part in out["prompt"], out["generate"]:
         assert part["tps_min"] <= part["tps_p25"] <= part["tps_median"] <= part["tps_p75"] <= part["tps_max"]
+
+
+def test_spec_changes_no_token_and_says_what_it_did():
+    plain, drafted = (drive.pinch_json("run", "-m", MODEL, "-p", "the cat", "-n", 100, "--temp", 0, "--ignore-eos", *options) for options in ((), ("--spec", "lookup:4")))
+    assert drafted["ids"] == plain["ids"] and len(plain["ids"]) == 100
+    assert plain["spec"] is None
+    spec = drafted["spec"]
+    assert spec["kind"] == "lookup" and 0 <= spec["accepted"] <= spec["drafted"] and spec["drafted"] > 0 and spec["plain_token_ms"] > 0
+    p = pinch("run", "-m", MODEL, "-p", "the cat", "-n", 8, "--temp", 0, "--ignore-eos", "--spec", "lookup")
+    assert p.returncode == 0 and p.stderr == b"", "remarks are for terminals"
 
 
 def memory_of_a_token(model):
