@@ -1,10 +1,13 @@
 /* kernels/x86/act256_x86.h - mat-mul of weights in blocks of 256 with integer sub-block scales and activations in pn_act256.
  *
  * A template: the file of a format includes it after words, layout and dots; the layout defines SUB (weights per sub-block scale), CODE_BITS, HAS_MIN (dmin and
- * minimums per 32; else codes carry half their range too much), sub_scale(body, four, i) as int32, sub_codes(body, four, i, g), code vector g of
- * sub-block 4*four + i, and minimum_pairs(body, j). Loops run over fours of sub-blocks: small code, and shifts that are constants. Order of sums: kernels.h.
+ * minimums per 32; else codes carry half their range too much), sub_scale(body, j, i), of sub-block j + i as int32, sub_codes(body, j, i, g), its code
+ * vector g, and minimum_pairs(body, j). Loops take DIRECT_TURN sub-blocks a turn, with constant i: small code, and few shifts by j. Order of sums: kernels.h.
  * Panel of a row group: per block N_SUB x [SUB / 4 vectors of codes | scales], then d as float and with HAS_MIN dmin and 4 vectors of
  * minimums. It makes all formats one loop that is short enough for the sums to stay in registers; where PANELS is defined, that of another format. */
+#ifndef DIRECT_TURN
+#define DIRECT_TURN 2
+#endif
 #define N_SUB (256 / SUB)
 #define SUB_BYTES ((SUB / 4 + 1) * VECTOR_BYTES)
 #define END_BYTES ((HAS_MIN ? 6 : 1) * VECTOR_BYTES)
@@ -27,6 +30,7 @@ PN_INLINE fvec block_end(fvec acc, vec total, fvec d, fvec dmin, const vec *mini
 /* One group of rows x n columns straight from the packed form. */
 PN_INLINE void tile(int n, const uint8_t *group, int64_t k, const columns *cols, int64_t row, row_mask mask)
 {
+    const int turn = n == 1 ? 4 : DIRECT_TURN; /* a single column waits for memory: more code at a time reads further ahead */
     fvec acc[TILE];
     PN_UNROLL for (int c = 0; c < n; c++) acc[c] = f_zero();
     for (int64_t b = 0; b < k / 256; b++) {
@@ -39,14 +43,14 @@ PN_INLINE void tile(int n, const uint8_t *group, int64_t k, const columns *cols,
         hide(starts);
 #endif
         PN_UNROLL for (int c = 0; c < n; c++) total[c] = v_zero();
-        PN_NO_UNROLL for (int four = 0, n_fours = opaque(N_SUB / 4); four < n_fours; four++)
+        PN_NO_UNROLL for (int j = 0, end = opaque(N_SUB); j < end; j += turn)
         {
-            PN_UNROLL for (int i = 0; i < 4; i++)
+            PN_UNROLL for (int i = 0; i < turn; i++)
             {
-                const int j = four * 4 + i;
                 vec w[SUB / 4];
-                PN_UNROLL for (int g = 0; g < SUB / 4; g++) w[g] = sub_codes(body, four, i, g);
-                sub_dots(n, w, scale_word(sub_scale(body, four, i)), cols->x, at + (size_t)j * SUB, (const int32_t(*)[16])starts, j, total);
+                PN_UNROLL for (int g = 0; g < SUB / 4; g++) w[g] = sub_codes(body, j, i, g);
+                const vec scale = scale_word(sub_scale(body, j, i));
+                sub_dots(n, w, scale, cols->x, at + (size_t)(j + i) * SUB, (const int32_t(*)[16])starts, j + i, total);
             }
         }
 #if HAS_MIN
@@ -63,14 +67,14 @@ static const uint8_t *make_panel(uint8_t *scratch, const uint8_t *group, int64_t
     uint8_t *panel = scratch;
     for (int64_t b = 0; b < k / 256; b++) {
         const uint8_t *head = group + head_at(b), *body = group + body_at(b);
-        PN_NO_UNROLL for (int four = 0, n_fours = opaque(N_SUB / 4); four < n_fours; four++)
+        PN_NO_UNROLL for (int j = 0, end = opaque(N_SUB); j < end; j += 2)
         {
-            PN_UNROLL for (int i = 0; i < 4; i++, panel += SUB_BYTES)
+            PN_UNROLL for (int i = 0; i < 2; i++, panel += SUB_BYTES)
             {
                 vec w[SUB / 4];
-                PN_UNROLL for (int g = 0; g < SUB / 4; g++) w[g] = sub_codes(body, four, i, g);
+                PN_UNROLL for (int g = 0; g < SUB / 4; g++) w[g] = sub_codes(body, j, i, g);
                 store_vectors(panel, w, SUB / 4);
-                v_store(panel + SUB / 4 * VECTOR_BYTES, scale_word(sub_scale(body, four, i)));
+                v_store(panel + SUB / 4 * VECTOR_BYTES, scale_word(sub_scale(body, j, i)));
             }
         }
         f_store(panel, f_load_halves(head));

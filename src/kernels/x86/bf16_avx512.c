@@ -3,9 +3,9 @@
 #include "kernels/x86/float_tile_x86.h"
 
 #define ELEMENT 2
+#define PACK pn_f16__avx512vnni_pack
 
 PN_INLINE fvec load_weights(const uint8_t *p) { return f_load_bf16(p); }
-PN_INLINE void store_units(uint8_t *out, vec v) { store_halves(out, v); }
 
 #include "kernels/x86/float_x86.h"
 

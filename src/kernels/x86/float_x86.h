@@ -1,12 +1,17 @@
 /* kernels/x86/float_x86.h - mat-mul of weights that are floats of 4 or 2 bytes and activations in float.
  *
  * A template: the file of a format includes it after words and float_tile_x86.h, and after defining ELEMENT (bytes), load_weights(p), one of each row as
- * float, and store_units(out, v), which stores a vector of 32-bit units of the rows. Packed group: for each k the rows' weights, the end padded.
+ * float, and store_units(out, v), which stores a vector of 32-bit units of the rows; or instead of it PACK, the pack function of a format of the same
+ * ELEMENT. Packed group: for each k the rows' weights, the end padded.
  * A single column takes several groups at once, since one row is one chain of fused multiply-adds. */
 
 static uint64_t group_bytes(int64_t k) { return pn_round_up((uint64_t)k * LANES * ELEMENT, 64); }
 
-static void pack(void *dst, const void *src, int64_t n_valid, int64_t k)
+#ifdef PACK
+static void pack(void *dst, const void *src, int64_t n_valid, int64_t k) { PACK(dst, src, n_valid, k); }
+#else
+/* Once a model: small code. */
+static __attribute__((cold)) void pack(void *dst, const void *src, int64_t n_valid, int64_t k)
 {
     uint8_t *out = dst;
     const int64_t per_step = 32 / ELEMENT;
@@ -22,6 +27,7 @@ static void pack(void *dst, const void *src, int64_t n_valid, int64_t k)
         for (int r = 0; r < LANES; r++) memcpy(out + (at * LANES + r) * ELEMENT, rows.at[r] + i * ELEMENT, ELEMENT);
     memset(out + k * LANES * ELEMENT, 0, (size_t)(group_bytes(k) - (uint64_t)k * LANES * ELEMENT));
 }
+#endif
 
 /* n columns x as many groups at a time as n_groups says while there are so many. */
 PN_INLINE void rows_of_columns(int n, int n_groups, const pn_mm *mm, const columns *cols, int64_t row0, int64_t row1)

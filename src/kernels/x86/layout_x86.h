@@ -20,7 +20,8 @@ static uint64_t group_bytes(int64_t k)
 PN_INLINE size_t head_at(int64_t b) { return (size_t)b / HEAD_BLOCKS * UNIT_BYTES + (size_t)b % HEAD_BLOCKS * (VECTOR_BYTES / 2); }
 PN_INLINE size_t body_at(int64_t b) { return (size_t)b / HEAD_BLOCKS * UNIT_BYTES + VECTOR_BYTES + (size_t)b % HEAD_BLOCKS * BODY_BYTES; }
 
-static void pack(void *dst, const void *src, int64_t n_valid, int64_t k)
+/* Once a model: small code. */
+static __attribute__((cold)) void pack(void *dst, const void *src, int64_t n_valid, int64_t k)
 {
     uint8_t *out = dst;
     pack_rows rows;

@@ -38,15 +38,30 @@ static void norm_scale(float *y, const float *x, float s, const float *w, int64_
 
 PN_INLINE lanes plain_factor(lanes u) { return u; }
 
-/* y = act(g) * factor(u), or act(g) alone. */
-#define GATE(name, factor)                                                                                      \
-    PN_INLINE lanes f_##name##_mul(lanes a, lanes b, lanes s) { return (void)s, l_mul(l_##name(a), factor(b)); } \
-    PN_INLINE lanes f_##name(lanes a, lanes b, lanes s) { return (void)b, (void)s, l_##name(a); }         \
-    static void name##_mul(float *y, const float *g, const float *u, int64_t n)                         \
-    {                                                                                                   \
-        if (u) map(y, g, u, l_set(0), n, f_##name##_mul);                                               \
-        else map(y, g, NULL, l_set(0), n, f_##name);                                                    \
-    }
+/* y = act(g) * factor(u), or act(g) alone where u is NULL, for whole vectors. */
+typedef void (*gate_fn)(float *y, const float *g, const float *u, int64_t n);
+
+/* The same for any n: what is left goes through the same loops, since an activation is long code. */
+static __attribute__((noinline)) void gate(gate_fn whole, float *y, const float *g, const float *u, int64_t n)
+{
+    const int64_t n_whole = n & ~INT64_C(15);
+    whole(y, g, u, n_whole);
+    if (n_whole == n) return;
+    const lanes_part m = l_first(n - n_whole);
+    float v[16], factors[16];
+    l_store(v, l_load_part(g + n_whole, m));
+    if (u) l_store(factors, l_load_part(u + n_whole, m));
+    whole(v, v, u ? factors : NULL, 16);
+    l_store_part(y + n_whole, m, l_load(v));
+}
+
+#define GATE(name, factor)                                                                                                          \
+    static __attribute__((noinline)) void name##_whole(float *y, const float *g, const float *u, int64_t n)                         \
+    {                                                                                                                               \
+        for (int64_t i = 0; u && i < n; i += 16) l_store(y + i, l_mul(l_##name(l_load(g + i)), factor(l_load(u + i))));             \
+        for (int64_t i = 0; !u && i < n; i += 16) l_store(y + i, l_##name(l_load(g + i)));                                          \
+    }                                                                                                                               \
+    static void name##_mul(float *y, const float *g, const float *u, int64_t n) { gate(name##_whole, y, g, u, n); }
 GATE(silu, plain_factor)
 GATE(sigmoid, plain_factor)
 GATE(gelu, plain_factor)

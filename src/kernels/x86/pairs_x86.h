@@ -6,7 +6,7 @@
 
 #define PAIRS_BYTES (3 * VECTOR_BYTES)
 
-PN_INLINE vec sub_scale(const uint8_t *body, int four, int i) { return v_and(v_right(v_load(body + four * VECTOR_BYTES), i * 8), v_units(63)); }
+PN_INLINE vec sub_scale(const uint8_t *body, int j, int i) { return v_and(v_right(v_load(body + (j >> 2) * VECTOR_BYTES), ((j & 3) + i) * 8), v_units(63)); }
 
 /* The bits of the three scale vectors above the low 6, as bytes of 6 bits. */
 PN_INLINE vec top_bits(const uint8_t *body)

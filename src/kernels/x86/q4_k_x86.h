@@ -10,9 +10,9 @@
 #define HAS_MIN 1
 #define SUB 32
 
-PN_INLINE vec sub_codes(const uint8_t *body, int four, int i, int g)
+PN_INLINE vec sub_codes(const uint8_t *body, int j, int i, int g)
 {
-    const vec v = v_load(body + PAIRS_BYTES + (four * 16 + i / 2 * 8 + g) * VECTOR_BYTES);
+    const vec v = v_load(body + PAIRS_BYTES + (j * 4 + i / 2 * 8 + g) * VECTOR_BYTES);
     return i % 2 ? high_nibbles(v) : low_nibbles(v);
 }
 

@@ -10,10 +10,10 @@
 #define HAS_MIN 1
 #define SUB 32
 
-PN_INLINE vec sub_codes(const uint8_t *body, int four, int i, int g)
+PN_INLINE vec sub_codes(const uint8_t *body, int j, int i, int g)
 {
     const uint8_t *at = body + PAIRS_BYTES + g * VECTOR_BYTES;
-    const vec v = v_load(at + (8 + four * 16 + i / 2 * 8) * VECTOR_BYTES), fifth = v_right(v_load(at), 4 * four);
+    const vec v = v_load(at + (8 + j * 4 + i / 2 * 8) * VECTOR_BYTES), fifth = v_right(v_load(at), j);
     return v_or_bits(i % 2 ? high_nibbles(v) : low_nibbles(v), v_left(fifth, 4 - i), 0x10);
 }
 

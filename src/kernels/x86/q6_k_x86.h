@@ -11,11 +11,14 @@
 #define HAS_MIN 0
 #define SUB 16
 
-PN_INLINE vec sub_scale(const uint8_t *body, int four, int i) { return v_right_signed(v_left(v_load(body + four * VECTOR_BYTES), (3 - i) * 8), 24); }
-
-PN_INLINE vec sub_codes(const uint8_t *body, int four, int i, int g)
+PN_INLINE vec sub_scale(const uint8_t *body, int j, int i)
 {
-    const uint8_t *at = body + (4 + (four * 4 + i) * 3) * VECTOR_BYTES;
+    return v_right_signed(v_left(v_load(body + (j >> 2) * VECTOR_BYTES), (3 - (j & 3) - i) * 8), 24);
+}
+
+PN_INLINE vec sub_codes(const uint8_t *body, int j, int i, int g)
+{
+    const uint8_t *at = body + (4 + (j + i) * 3) * VECTOR_BYTES;
     if (g < 3) return v_and(v_load(at + g * VECTOR_BYTES), v_bytes(0x3f));
     const vec low = v_and(v_right(v_load(at), 6), v_bytes(0x03));
     const vec middle = v_or_bits(low, v_right(v_load(at + VECTOR_BYTES), 4), 0x0c);

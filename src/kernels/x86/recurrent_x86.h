@@ -64,11 +64,11 @@ static void conv(const pn_conv_rows *c)
     for (int64_t i = 0; i < c->n; i += 16) {
         const bool whole = i + 16 <= c->n;
         const lanes_part m = l_first(c->n - i);
-        if (!whole) conv_any(c, i, m, false);
+        if (!whole) conv_any(c, i, m, whole);
         else if (c->n_taps == 3) conv_lanes(c, i, 3); /* LFM2 */
         else if (c->n_taps == 4) conv_lanes(c, i, 4); /* Mamba-2, DeltaNet */
         else if (c->n_taps == 7) conv_lanes(c, i, 7); /* LFM3 */
-        else conv_any(c, i, m, true);
+        else conv_any(c, i, m, whole);
     }
 }
 
