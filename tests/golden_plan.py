@@ -234,10 +234,10 @@ def text_of(name, *options):
 
 
 def test_text_puts_layers_that_are_alike_in_a_line():
-    """The README shows it for gemma4-f32."""
+    """The README shows it for gemma4-f32, and names the options."""
     text = text_of("gemma4-f32", "-c", 256, "-b", 16)
     shown = text[text.index("\na sequence of it:"):]
-    assert f"```{shown}```" in drive.load_bytes(os.path.join(drive.ROOT, "README.md")).decode()
+    assert f"with `-c 256 -b 16`,\n\n```{shown}```" in drive.load_bytes(os.path.join(drive.ROOT, "README.md")).decode()
     assert re.search(r"^ +512  behind layer 0-1: stream 256, value 256$", text_of("llama-f32"), re.M)
     assert re.search(r"^ +0 +0 +0 +14208  0-1, 3$", text_of("qwen35-long", "-c", 256), re.M)
 

@@ -154,6 +154,18 @@ def test_control_c_stops_the_answer_and_not_the_program(term):
         assert chat.end() == 0
 
 
+def test_a_remark_does_not_break_the_line_of_an_answer():
+    """Drafts of random weights are soon given up, and that is told behind the answer."""
+    def answer(*options):
+        with Chat("-m", drive.golden("qwen35-mtp", "model.gguf"), "-n", "300", "--temp", "0", "--logit-bias", "2-inf", "--logit-bias", "5-inf", *options, term="dumb") as chat:
+            chat.wait(PROMPT)
+            chat.settle()
+            chat.say("the cat")
+            chat.wait(rb"the cat\r\n")
+            return chat.wait(rb"\r\n> ")
+    assert re.sub(rb"\r\n\(drafts are given up: [^\r]*\)", b"", answer("--spec", "mtp")) == answer()
+
+
 @pytest.mark.parametrize("keys, text", [
     (b"/system acb\x1b[D\x7f\x1b[Cd\r", b"abd"),                        # left, backspace, right
     (b"cde\x01/system ab\x05f\r", b"abcdef"),                          # Ctrl-A, Ctrl-E

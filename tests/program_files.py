@@ -59,3 +59,12 @@ def test_a_full_disk_is_reported():
     with open("/dev/full", "wb") as full:
         p = subprocess.run([drive.PINCH, "run", "-m", model, "-p", "the cat", "-n", "50", "--ignore-eos"], stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE)
     assert p.returncode == 1 and p.stderr.strip()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_full_disk_ends_the_proofs(options):
+    """At the first line, with one sentence: not after all kernels, and not for each of them."""
+    with open("/dev/full", "wb") as full:
+        p = subprocess.run([drive.PINCH, "check", "--kernel", "q4_", *options], stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE)
+    assert p.returncode == 1 and len(p.stderr.splitlines()) == 1, p

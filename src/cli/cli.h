@@ -114,6 +114,9 @@ void cli_remark(const cli_settings *s, const char *format, ...) PN_PRINTF(2, 3);
 void cli_progress(void *settings, const char *what, uint64_t done, uint64_t total); /* a pinch_progress_fn */
 void cli_progress_end(void);
 void cli_log(void *settings, pinch_log_level level, const char *message);           /* a pinch_log_fn */
+/* Between these, what is logged waits: it would break the line that a model is writing. */
+void cli_text_begins(void);
+void cli_text_ended(const cli_settings *s);
 
 /* Ctrl-C sets a flag; a second one before it is taken back ends the program with status 130. */
 void cli_catch_signals(void);

@@ -182,6 +182,7 @@ static pinch_status generate(chat *c, const cli_ids *ids, pinch_error *err)
     if (st == PINCH_ABORTED) return keep(c, "", 0) ? PINCH_OK : pn_fail_memory(err, "an answer", 1);
     if (st) return st;
     for (size_t i = 0; i < ids->n; i++) pinch_sampler_accept(c->sampler, ids->data[i]);
+    cli_text_begins();
     start = pn_now();
     st = pinch_generate(c->e.session, 0, c->sampler, &o, &c->result, err);
     c->generate_seconds = pn_now() - start;
@@ -229,12 +230,14 @@ static int answer(chat *c)
         free(ids.data);
     }
     if (st) {
+        cli_text_ended(c->s);
         drop_messages(c, last_user(c), c->n);
         cli_forget_interrupt();
         return cli_error(c->s, &err);
     }
     if (c->s->json) c->output_failed = print_json(c) != CLI_DONE;
     else cli_write("\n", 1);
+    cli_text_ended(c->s);
     if (c->result.stop == PINCH_STOP_ABORT) cli_remark(c->s, "(stopped)");
     if (c->result.stop == PINCH_STOP_LENGTH && c->s->n_predict < 0) cli_remark(c->s, "(the context is full)");
     cli_forget_interrupt();

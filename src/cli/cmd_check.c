@@ -26,6 +26,7 @@ static const char *const promises[] = {"MEANING", "EXACT", "BOUNDED"}; /* as pn_
 typedef struct tally {
     const cli_settings *s;
     uint64_t proofs, broken;
+    int output; /* status of standard output */
 } tally;
 
 static void put_double(pn_json_writer *w, const char *key, double v)
@@ -47,7 +48,7 @@ static void put_count(pn_json_writer *w, const char *key, uint64_t n)
     pn_json_uint(w, n);
 }
 
-static void print_json(const cli_settings *s, const pn_proof *p)
+static int print_json(const cli_settings *s, const pn_proof *p)
 {
     pn_json_writer w = {0};
     pn_json_object(&w);
@@ -67,18 +68,19 @@ static void print_json(const cli_settings *s, const pn_proof *p)
     put_double(&w, "ratio_to_scalar_16_columns", p->ratio_many);
     if (p->failure[0]) put_text(&w, "failure", p->failure);
     pn_json_object_end(&w);
-    cli_write_json(s, &w);
+    return cli_write_json(s, &w);
 }
 
 static const char *speed_text(char buffer[64], double v, int decimals) { return v > 0 ? cli_fixed(buffer, v, decimals) : "-"; }
 
-static void print_line(const pn_proof *p)
+static int print_line(const cli_settings *s, const pn_proof *p)
 {
     char a[64], b[64], c[64], d[64], largest[32];
     snprintf(largest, sizeof largest, "%s", p->largest > 0 ? cli_fixed(a, p->largest, 9) : "0");
     cli_print("%-30s %-8s %-6s %9" PRIu64 " %12s %8s %7s %8s %7s\n", p->name, promises[p->promise], p->held ? "ok" : "BROKEN", p->cases, largest, speed_text(a, p->speed_one, 2),
               speed_text(b, p->ratio_one, 1), speed_text(c, p->speed_many, 2), speed_text(d, p->ratio_many, 1));
     if (!p->held) cli_print("    %s\n", p->failure);
+    return cli_flush(s);
 }
 
 static void print_head(void)
@@ -101,10 +103,8 @@ static bool on_proof(void *user, const pn_proof *proof)
     if (cli_colours(STDERR_FILENO) && !t->s->json) fprintf(stderr, "\033[K");
     if (t->proofs++ == 0 && !t->s->json) print_head();
     t->broken += !proof->held;
-    if (t->s->json) print_json(t->s, proof);
-    else print_line(proof);
-    fflush(stdout);
-    return cli_interrupted(NULL);
+    t->output = t->s->json ? print_json(t->s, proof) : print_line(t->s, proof);
+    return t->output != CLI_DONE || cli_interrupted(NULL);
 }
 
 static int list_kernels(const cli_settings *s)
@@ -141,12 +141,14 @@ static int list_kernels(const cli_settings *s)
 static int run(cli_settings *s)
 {
     pinch_error err = {PINCH_OK, ""};
-    tally t = {s, 0, 0};
+    tally t = {.s = s};
     if (s->list) return list_kernels(s);
     const pn_prove_options o = {
         .features = pn_cpu_features(), .seed = s->seed_given ? s->seed : 1, .filter = s->kernel_filter, .thorough = s->thorough, .seconds = 0.05, .on_start = on_start, .on_proof = on_proof, .user = &t,
     };
-    if (pn_prove(&o, &err)) return cli_error(s, &err);
+    const pinch_status st = pn_prove(&o, &err);
+    if (t.output != CLI_DONE) return t.output;
+    if (st) return cli_error(s, &err);
     if (t.proofs == 0) return cli_fail(s, "--kernel %s: no kernel of this build has that in its name (pinch check --list names them)", s->kernel_filter ? s->kernel_filter : "");
     if (t.broken) return cli_fail(s, "%" PRIu64 " of %" PRIu64 " promises are broken on this CPU", t.broken, t.proofs);
     if (!s->json) cli_print("all %" PRIu64 " promises hold on this CPU\n", t.proofs);

@@ -187,6 +187,7 @@ static pinch_status generate(const cli_settings *s, const cli_engine *e, pinch_s
     cli_progress_end();
     if (st) return st;
     for (size_t i = 0; i < prompt->n; i++) pinch_sampler_accept(sampler, prompt->data[i]);
+    cli_text_begins();
     start = pn_now();
     st = pinch_generate(e->session, 0, sampler, &o, result, err);
     t->generate = pn_now() - start;
@@ -203,6 +204,7 @@ static int report(const cli_settings *s, const run_output *r, const cli_engine *
     } else {
         if (isatty(STDOUT_FILENO) == 1) cli_write("\n", 1);
         status = cli_flush(s);
+        cli_text_ended(s);
         remark_speed(s, n_prompt, result, t);
         if (s->draft) cli_remark(s, "%s", cli_draft_text(drafts, &result->drafts));
     }

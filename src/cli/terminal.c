@@ -1,6 +1,7 @@
 /* terminal.c - messages, progress, signals and standard output.
  *
- * The only state of the program that is not in a settings struct lives here: the interrupt flag, a held signal and the progress line. */
+ * The only state of the program that is not in a settings struct lives here: the interrupt flag, a held signal, the progress line
+ * and a remark that waits. */
 #include "cli/cli.h"
 
 #include "base/cpu.h"
@@ -79,11 +80,26 @@ void cli_remark(const cli_settings *s, const char *format, ...)
     fputs(grey ? "\033[0m\n" : "\n", stderr);
 }
 
+static struct {
+    bool begun;       /* a model is: its line must not be broken */
+    char remark[192]; /* the last that came meanwhile; "": none */
+} writing;
+
 void cli_log(void *settings, pinch_log_level level, const char *message)
 {
     const cli_settings *s = settings;
     if (level == PINCH_LOG_WARNING) cli_fail(s, "warning: %s", message);
+    else if (writing.begun) snprintf(writing.remark, sizeof writing.remark, "%s", message);
     else cli_remark(s, "%s", message);
+}
+
+void cli_text_begins(void) { writing.begun = true; }
+
+void cli_text_ended(const cli_settings *s)
+{
+    if (writing.remark[0]) cli_remark(s, "(%s)", writing.remark);
+    writing.begun = false;
+    writing.remark[0] = 0;
 }
 
 /* ---- progress -------------------------------------------------------------------------------------------- */
