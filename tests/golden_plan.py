@@ -242,7 +242,9 @@ def test_text_puts_layers_that_are_alike_in_a_line():
     assert re.search(r"^ +0 +0 +0 +14208  0-1, 3$", text_of("qwen35-long", "-c", 256), re.M)
 
 
-def test_a_model_that_does_not_fit_is_planned_and_refused():
+@pytest.mark.parametrize("options", [[], ["--json"]])
+@pytest.mark.parametrize("name, more, sentence", [("llama-f32", ["-c", 500_000_000], "needed"), ("llama-f32", ["--spec", "mtp"], "has no block that drafts tokens")])
+def test_a_plan_that_fails_is_a_failure(name, more, sentence, options):
     with pytest.raises(drive.Failed) as refused:
-        text_of("llama-f32", "-c", 500_000_000)
-    assert refused.value.status == 1 and "needed" in refused.value.stderr and len(refused.value.stderr.strip().splitlines()) == 1
+        text_of(name, *more, *options)
+    assert refused.value.status == 1 and sentence in refused.value.stderr and len(refused.value.stderr.strip().splitlines()) == 1

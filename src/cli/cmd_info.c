@@ -288,14 +288,27 @@ static int print_text(const info *x, const type_total totals[PN_TYPE_COUNT])
     return cli_flush(x->s);
 }
 
-/* The plan alone: a failure where there is none. */
-static int print_plan(const info *x)
+/* Who asks for the plan learns by the status that there is none, or that it does not fit. */
+static int plan_status(const info *x)
 {
     if (!x->plan.total) return cli_error(x->s, x->model ? &x->plan_err : &x->err);
+    return x->plan_err.status ? cli_error(x->s, &x->plan_err) : CLI_DONE;
+}
+
+/* The plan alone. */
+static int print_plan(const info *x)
+{
+    if (!x->plan.total) return CLI_DONE;
     cli_show_plan(&x->plan);
     cli_show_layers(x->model, &x->session, &x->plan);
-    const int status = cli_flush(x->s);
-    return x->plan_err.status ? cli_error(x->s, &x->plan_err) : status;
+    return cli_flush(x->s);
+}
+
+static int print(const info *x, const type_total totals[PN_TYPE_COUNT])
+{
+    if (x->err.status == PINCH_ERR_ARGUMENT) return cli_error(x->s, &x->err); /* a wrong --kernel, say */
+    const int status = x->s->json ? print_json(x, totals) : x->s->plan ? print_plan(x) : print_text(x, totals);
+    return status == CLI_DONE && x->s->plan ? plan_status(x) : status;
 }
 
 static int run(cli_settings *s)
@@ -306,8 +319,7 @@ static int run(cli_settings *s)
     if (pn_gguf_open(&x.file, s->model, &x.err)) return cli_error(s, &x.err);
     add_types(x.file, totals);
     if (cli_plan_model(s, &x.model, &x.err) == PINCH_OK) pinch_session_plan(x.model, &x.session, &x.plan, &x.plan_err);
-    const bool misused = x.err.status == PINCH_ERR_ARGUMENT; /* a wrong --kernel, say */
-    const int status = misused ? cli_error(s, &x.err) : s->json ? print_json(&x, totals) : s->plan ? print_plan(&x) : print_text(&x, totals);
+    const int status = print(&x, totals);
     pinch_model_close(x.model);
     pn_gguf_close(x.file);
     return status;
