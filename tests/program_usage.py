@@ -355,6 +355,16 @@ def test_control_c_ends_a_run_with_130(options):
         assert json.loads(out)["stop"] == "abort"
 
 
+@pytest.mark.parametrize("kernels", ["q", "mul"])  # among kernels, among operations
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_control_c_ends_the_proofs_with_130(kernels, options):
+    p = subprocess.Popen([drive.PINCH, "check", "--kernel", kernels, *options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert p.stdout.read(1)
+    p.send_signal(signal.SIGINT)
+    out, err = p.communicate(timeout=20)
+    assert p.returncode == 130 and err == b"", (p.returncode, err)
+
+
 def test_a_reader_that_leaves_ends_the_program():
     p = subprocess.Popen([drive.PINCH, "run", "-m", MODEL, "-p", "the cat", "-c", "200000", "--ignore-eos"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     p.stdout.read(1)

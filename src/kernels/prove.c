@@ -234,7 +234,7 @@ pinch_status pn_prove(const pn_prove_options *options, pinch_error *err)
         if (options->on_start) options->on_start(options->user, kernel->name);
         const pinch_status status = pn_prove_kernel(&proof, options, kernel, err);
         if (status) return status;
-        if (options->on_proof(options->user, &proof)) return PINCH_ABORTED;
+        if (options->on_proof(options->user, &proof)) return pn_fail(err, PINCH_ABORTED, "stopped by the caller");
     }
     const pn_ops *ops, *scalar = pn_ops_best(0);
     for (size_t i = 0; (ops = pn_ops_at(i, options->features)) != NULL; i++) {

@@ -651,5 +651,5 @@ pinch_status pn_prove_ops(const pn_prove_options *options, const pn_ops *ops, co
     if (go_on) go_on = prove_member(&b, "ssm", prove_ssm_entry, NULL);
     if (go_on) go_on = prove_member(&b, "exact", prove_exact_entry, NULL);
     bench_close(&b);
-    return go_on ? PINCH_OK : PINCH_ABORTED;
+    return go_on ? PINCH_OK : pn_fail(err, PINCH_ABORTED, "stopped by the caller");
 }
