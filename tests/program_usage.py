@@ -52,6 +52,11 @@ def test_unknown_option_names_the_nearest(command, slip, meant):
     assert f"unknown option {slip}; did you mean {meant}?" in refused(2, command, slip, "1")
 
 
+@pytest.mark.parametrize("command, option", [("tokenize", "-t"), ("check", "-c"), ("template", "-ctv")])
+def test_an_option_of_other_letters_is_no_slip(command, option):
+    assert "did you mean" not in refused(2, command, option)
+
+
 @pytest.mark.parametrize("args, sentence", [
     (["run"], "-m FILE is missing"),
     (["run", "-m"], "-m wants a value: -m FILE"),

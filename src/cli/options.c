@@ -135,7 +135,8 @@ static size_t distance(const char *a, const char *b)
 const char *cli_nearest(const char *word, const char *const *names, size_t n)
 {
     const char *nearest = NULL;
-    size_t least = 2 + strlen(word) / 4; /* farther is no slip of the finger */
+    const size_t far = 2 + strlen(word) / 4, half = 1 + strlen(word + strspn(word, "-")) / 2;
+    size_t least = far < half ? far : half; /* farther is no slip of the finger, and -t none of -m */
     for (size_t i = 0; i < n; i++) {
         const size_t d = distance(word, names[i]);
         if (d >= least) continue;
