@@ -229,7 +229,8 @@ typedef bool (*pinch_write_fn)(void *user, const void *bytes, size_t n);
 typedef bool (*pinch_read_fn)(void *user, void *bytes, size_t n);
 
 /* Writes what sequence `seq` holds, text and state, so that a session of the same model with the same cache types goes on from it with the same
- * bits, whatever its context and batch. One that drafts by the model's own block (PINCH_DRAFT_MTP) and one that does not are no such two. */
+ * bits, whatever its context and batch. One that drafts by the model's own block (PINCH_DRAFT_MTP) and one that does not are no such two.
+ * From a callback of a generation with drafts it is refused while guesses are ahead of the text. */
 PINCH_API pinch_status pinch_session_save(const pinch_session *session, int32_t seq, pinch_write_fn fn, void *user, pinch_error *err);
 /* Makes sequence `seq` what a snapshot holds; there are no logits until tokens are fed. A snapshot of another model, version, cache type or of a
  * session that drafts otherwise (see pinch_session_save), or one too long, is refused and the sequence stays as it was; one that turns out short or damaged leaves it empty. */

@@ -18,6 +18,7 @@ typedef struct plan { /* of a generation */
     int end_in_callback, end_by_abort; /* at this token; 0: not */
     bool ends;                         /* at end tokens, which are made likely */
     bool sampled;
+    bool saves; /* in the callback */
     const char *stop;
     int32_t n_ctx;
 } plan;
@@ -38,14 +39,33 @@ static void left_free(left *l)
     free(l->state);
 }
 
+/* The tokens that a snapshot says it has, from its header. */
+static bool read_tokens(void *user, const void *bytes, size_t n)
+{
+    uint32_t *tokens = user;
+    if (*tokens == UINT32_MAX && n >= 16) memcpy(tokens, (const char *)bytes + 12, sizeof *tokens);
+    return true;
+}
+
 typedef struct watch {
     const plan *p;
     left *l;
     pinch_session *s;
     int32_t begin;
     bool moved; /* the position that a callback saw was another than it should be */
-    int aborts;
+    int saved, refused, untrue; /* snapshots; of those that were saved, ones that hold other than the text */
 } watch;
+
+/* What a callback may save is the text; with guesses ahead of it nothing. */
+static void save_now(watch *w)
+{
+    uint32_t tokens = UINT32_MAX;
+    pinch_error err = {0};
+    const pinch_status st = pinch_session_save(w->s, 0, read_tokens, &tokens, &err);
+    w->saved += st == PINCH_OK;
+    w->refused += st == PINCH_ERR_ARGUMENT && strstr(err.message, "ahead") != NULL;
+    w->untrue += st == PINCH_OK && tokens != (uint32_t)pinch_session_position(w->s, 0);
+}
 
 static bool on_token(void *user, pinch_token token, const char *text, size_t n)
 {
@@ -54,6 +74,7 @@ static bool on_token(void *user, pinch_token token, const char *text, size_t n)
     if (token < 0) return false;
     w->moved = w->moved || pinch_session_position(w->s, 0) != w->begin + (int32_t)w->l->n;
     if (w->l->n < MOST) w->l->tokens[w->l->n++] = token;
+    if (w->p->saves) save_now(w);
     return (int)w->l->n == w->p->end_in_callback;
 }
 
@@ -159,6 +180,8 @@ static left generate(pinch_session *s, pinch_sampler *sampler, const plan *p, co
     CHECK("text is generated", pinch_generate(s, 0, sampler, &o, &l.result, &err) == PINCH_OK, "%s: %s", p->what, err.message);
     abort_in = 0;
     CHECK("a callback sees the position that the text has", !w.moved, "%s", p->what);
+    const bool guessed = l.result.drafts.n_drafted > 0, refusals = w.refused > 0;
+    if (p->saves) CHECK("a callback saves the text, or is refused with guesses ahead", w.untrue == 0 && w.saved > 0 && refusals == guessed, "%s: %d saved, %d refused", p->what, w.saved, w.refused);
     look(s, &l);
     return l;
 }
@@ -345,6 +368,7 @@ static void try_kind(const char *name, pinch_model *m, bool deeply, bool every_e
     if (!deeply) return;
     compare(name, m, &(plan){.what = "sampled", .max_tokens = TOKENS, .sampled = true}, prompt);
     compare(name, m, &(plan){.what = "end tokens", .max_tokens = TOKENS, .sampled = true, .ends = true}, prompt);
+    compare(name, m, &(plan){.what = "callback saves", .max_tokens = TOKENS, .saves = true}, prompt);
     company(name, m, prompt);
     giving_up(name, m, prompt);
     if (every_end) ends(name, m, prompt);

@@ -70,7 +70,8 @@ pinch_status pinch_session_save(const pinch_session *s, int32_t seq, pinch_write
 {
     pinch_status st = pn_session_check(s, seq, err);
     if (st) return st;
-    const int32_t length = pn_state_length(s->state, seq);
+    const int32_t length = pinch_session_position(s, seq), ahead = pn_state_length(s->state, seq) - length;
+    if (ahead) return pn_fail(err, PINCH_ERR_ARGUMENT, "snapshot: %d guessed tokens are ahead of sequence %d's text; save it when generation has ended", (int)ahead, (int)seq);
     header h;
     st = describe(s, length, &h, err);
     if (st) return st;
@@ -102,12 +103,14 @@ static pinch_status check_header(const pinch_session *s, const header *h, pinch_
     header own;
     if (memcmp(h->magic, magic, sizeof magic)) return pn_fail(err, PINCH_ERR_FORMAT, "snapshot: it does not begin as one");
     if (h->version != SNAPSHOT_VERSION) return pn_fail(err, PINCH_ERR_UNSUPPORTED, "snapshot: version %u, and this reads %d", (unsigned)h->version, SNAPSHOT_VERSION);
-    if (h->n_tokens > (uint32_t)s->n_ctx) return pn_fail(err, PINCH_ERR_CONTEXT, "snapshot: it holds %u tokens, and %d fit; a longer context (-c) would help", (unsigned)h->n_tokens, (int)s->n_ctx);
+    if (h->n_tokens > (uint32_t)s->n_ctx)
+        return pn_fail(err, PINCH_ERR_CONTEXT, "snapshot: it holds %u tokens, and %d fit; a longer context (-c) would help", (unsigned)h->n_tokens, (int)s->n_ctx);
     const pinch_status st = describe(s, (int32_t)h->n_tokens, &own, err);
     if (st) return st;
     if (h->model != own.model) return pn_fail(err, PINCH_ERR_ARGUMENT, "snapshot: it belongs to another model");
     if (h->layout != own.layout) return pn_fail(err, PINCH_ERR_ARGUMENT, "snapshot: its cache types, or what drafts by the model's own block (MTP) need, are others than this session's");
-    if (h->image_bytes != own.image_bytes) return pn_fail(err, PINCH_ERR_FORMAT, "snapshot: %" PRIu64 " bytes of state, and %" PRIu64 " belong to %u tokens", h->image_bytes, own.image_bytes, (unsigned)h->n_tokens);
+    if (h->image_bytes != own.image_bytes)
+        return pn_fail(err, PINCH_ERR_FORMAT, "snapshot: %" PRIu64 " bytes of state, and %" PRIu64 " belong to %u tokens", h->image_bytes, own.image_bytes, (unsigned)h->n_tokens);
     return PINCH_OK;
 }
 
@@ -119,7 +122,8 @@ static pinch_status read_body(pinch_session *s, int32_t seq, const header *h, in
     s->logits = NULL;
     bool ok = get(in, tokens, h->n_tokens * sizeof *tokens);
     for (uint32_t i = 0; ok && i < h->n_tokens; i++)
-        if (tokens[i] < 0 || tokens[i] >= s->model->network.n_vocab) return pn_fail(err, PINCH_ERR_FORMAT, "snapshot: token %d is not in 0..%d", (int)tokens[i], (int)s->model->network.n_vocab - 1);
+        if (tokens[i] < 0 || tokens[i] >= s->model->network.n_vocab)
+            return pn_fail(err, PINCH_ERR_FORMAT, "snapshot: token %d is not in 0..%d", (int)tokens[i], (int)s->model->network.n_vocab - 1);
     ok = ok && pn_state_read(s->state, seq, (int32_t)h->n_tokens, get, in);
     uint64_t sum = 0;
     const uint64_t own = pn_hash_end(&in->sum);
