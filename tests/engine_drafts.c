@@ -321,7 +321,15 @@ static int32_t propose_soon(pinch_session *s, int32_t seq, int32_t length, int32
     return propose_wrong(s, seq, length, most);
 }
 
-/* Drafts that are measured as slow are given up, which is said once: lookup's for a while, the block's for good. What is measured changes no token. */
+static void make_slow(pinch_session *s)
+{
+    s->drafts.unmeasured = false;
+    s->drafts.propose = propose_wrong;
+    s->drafts.pace = (pn_pace){.plain = 1e-12, .n_plain = 4};
+}
+
+/* Drafts that are measured as slow are given up, which is said once: lookup's for a while, the block's until the text begins anew. What is measured changes
+ * no token. */
 static void giving_up(const char *name, pinch_model *m, const pinch_token *prompt)
 {
     const plan p = {.what = "giving up", .max_tokens = TOKENS, .sampled = true};
@@ -331,15 +339,15 @@ static void giving_up(const char *name, pinch_model *m, const pinch_token *promp
     known.round = told = 0;
     int32_t drafted = 0;
     for (int i = 0; drafting && i < 3; i++) {
-        drafting->drafts.unmeasured = false;
-        drafting->drafts.propose = i < 2 ? propose_wrong : propose_soon;
-        drafting->drafts.pace = (pn_pace){.plain = 1e-12, .n_plain = 4};
+        make_slow(drafting);
+        if (i == 2) drafting->drafts.propose = propose_soon;
         left got = generation(m, drafting, &p, prompt);
         const pinch_draft_stats *d = &got.result.drafts;
-        const bool rests = i && kind == PINCH_DRAFT_MTP;
         if (i == 0) drafted = d->n_drafted;
-        if (i == 2) CHECK("lookup is tried again after a pause", rests ? d->n_drafted == 0 : d->n_drafted > drafted, "%s: %d tokens, %d before", name, (int)d->n_drafted, (int)drafted);
-        else CHECK("slow drafts are given up", d->given_up && d->n_accepted == 0 && (rests ? d->n_drafted == 0 : d->n_drafted > 0 && d->n_drafted < (TOKENS - 4) * DRAFT), "%s: %d of %d", name, (int)d->n_accepted, (int)d->n_drafted);
+        if (i == 2)
+            CHECK("lookup is tried again after a pause, the block is not", kind == PINCH_DRAFT_MTP ? d->n_drafted == drafted : d->n_drafted > drafted, "%s: %d tokens, %d before", name, (int)d->n_drafted, (int)drafted);
+        else
+            CHECK("slow drafts are given up", d->given_up && d->n_accepted == 0 && d->n_drafted > 0 && d->n_drafted < (TOKENS - 4) * DRAFT, "%s: %d of %d", name, (int)d->n_accepted, (int)d->n_drafted);
         CHECK("which is said once", told == 1, "%s: %d lines", name, told);
         CHECK("and changes no token and no logit", got.n == want.n && !memcmp(got.tokens, want.tokens, want.n * sizeof *want.tokens) && got.logits && want.logits &&
                                                        !memcmp(got.logits, want.logits, (size_t)pinch_model_n_vocab(m) * sizeof *want.logits), "%s", name);
@@ -348,6 +356,56 @@ static void giving_up(const char *name, pinch_model *m, const pinch_token *promp
     left_free(&want);
     pinch_session_close(plain);
     pinch_session_close(drafting);
+}
+
+/* Some tokens more of a text where the block rests, and what that leaves. */
+static left go_on(pinch_session *s, pinch_sampler *sampler)
+{
+    left l = {.n = 0};
+    pinch_error err = {0};
+    pinch_generate_options o = pinch_generate_options_default();
+    const pinch_token next = 1;
+    o.max_tokens = TOKENS / 2;
+    o.ignore_eos = true;
+    CHECK("the text goes on", !pinch_session_feed(s, 0, &next, 1, &err) && !pinch_generate(s, 0, sampler, &o, &l.result, &err), "%s", err.message);
+    CHECK("a block that was given up drafts no more", l.result.drafts.n_drafted == 0 && l.result.drafts.given_up, "%d tokens", (int)l.result.drafts.n_drafted);
+    look(s, &l);
+    return l;
+}
+
+/* A block that was given up leaves the same state whatever the session held before, and is tried again when a text begins anew. */
+static void resting(const char *name, pinch_model *m, const pinch_token *prompt)
+{
+    const plan p = {.what = "resting", .max_tokens = TOKENS, .sampled = true};
+    const left unknown = {.n = 0};
+    pinch_token other[PROMPT * 2];
+    left l[2] = {{.n = 0}, {.n = 0}};
+    known.text = &unknown;
+    known.round = 0;
+    for (int i = 0; i < PROMPT * 2; i++) other[i] = prompt[PROMPT - 1 - i % PROMPT];
+    for (int i = 0; i < 2; i++) {
+        pinch_error err = {0};
+        pinch_session *s = session_of(m, CTX, DRAFT, 2);
+        pinch_sampler *sampler = sampler_of(m, &p);
+        bool ok = s && sampler;
+        for (int32_t seq = 0; ok && seq < 2 * i; seq++) ok = !pinch_session_feed(s, seq, other, PROMPT * 2, &err);
+        if (ok) {
+            make_slow(s);
+            left first = generate(s, sampler, &p, prompt);
+            l[i] = go_on(s, sampler);
+            left anew = generate(s, sampler, &p, prompt);
+            CHECK("a text that begins anew is drafted again", first.result.drafts.n_drafted > 0 && anew.result.drafts.n_drafted > 0, "%s: %d, then %d tokens", name, (int)first.result.drafts.n_drafted,
+                  (int)anew.result.drafts.n_drafted);
+            left_free(&first);
+            left_free(&anew);
+        }
+        CHECK("two sessions serve, one of them used", ok, "%s: %s", name, err.message);
+        pinch_sampler_close(sampler);
+        pinch_session_close(s);
+    }
+    same(name, &p, "mtp", &l[0], &l[1], pinch_model_n_vocab(m));
+    left_free(&l[0]);
+    left_free(&l[1]);
 }
 
 static bool first_of_its_kind(const pinch_model *m)
@@ -371,6 +429,7 @@ static void try_kind(const char *name, pinch_model *m, bool deeply, bool every_e
     compare(name, m, &(plan){.what = "callback saves", .max_tokens = TOKENS, .saves = true}, prompt);
     company(name, m, prompt);
     giving_up(name, m, prompt);
+    if (kind == PINCH_DRAFT_MTP) resting(name, m, prompt);
     if (every_end) ends(name, m, prompt);
 }
 

@@ -16,7 +16,9 @@ static void pass_on(pinch_session *s, int32_t row)
     if (kept) memcpy(kept, pending, bytes);
 }
 
-pinch_status pn_block_follow(pinch_session *s, int32_t n, int n_threads, pinch_error *err)
+static bool rests(const pinch_session *s, int32_t row) { return s->texts[s->places[row].seq].block_rests; }
+
+static pinch_status compute(pinch_session *s, int32_t n, int n_threads, pinch_error *err)
 {
     for (int32_t i = 0; i < n; i++) {
         const pn_place p = s->places[i];
@@ -26,6 +28,17 @@ pinch_status pn_block_follow(pinch_session *s, int32_t n, int n_threads, pinch_e
     for (int32_t i = 0; i < n; i++) pass_on(s, i);
     pn_run_trunk(s->block, s->pool, n_threads, s->places, n);
     return PINCH_OK;
+}
+
+/* A row of a text where the block rests is computed in vain if another one beside it follows. */
+pinch_status pn_block_follow(pinch_session *s, int32_t n, int n_threads, pinch_error *err)
+{
+    int32_t n_rest = 0;
+    for (int32_t i = 0; i < n; i++) n_rest += rests(s, i);
+    const pinch_status st = n_rest < n ? compute(s, n, n_threads, err) : PINCH_OK;
+    for (int32_t i = 0; i < n && n_rest > 0; i++)
+        if (rests(s, i)) pn_state_blank(s->state, s->model->network.draft.layer, s->places[i].seq, s->places[i].position);
+    return st;
 }
 
 static pinch_token likeliest(const pn_network *net, const float *logits)

@@ -51,32 +51,32 @@ static void tell(pinch_session *s)
 }
 
 /* A block that no longer follows the text has lost the thread; a text may begin to repeat itself, so lookup is tried again, each time later. */
-static void give_up(pinch_session *s)
+static void give_up(pinch_session *s, int32_t seq)
 {
     pn_drafts *d = &s->drafts;
     d->stats.given_up = true;
-    d->block_rests = s->block != NULL;
+    s->texts[seq].block_rests = s->block != NULL;
     d->left = d->pause;
     d->pause *= 2;
     tell(s);
 }
 
-static void end_plain(pn_drafts *d)
+static void end_plain(pn_drafts *d, bool block_rests)
 {
     pn_pace_plain(&d->pace, d->seconds - d->following);
-    if (d->stats.given_up && !d->block_rests && --d->left == 0) d->stats.given_up = false;
+    if (d->stats.given_up && !block_rests && --d->left == 0) d->stats.given_up = false;
 }
 
 /* A round is over once a token has to be computed that is not ahead. Every row of a draft costs, so the next is twice as long where all of this one was
  * right, and otherwise as long as what was. */
-static void end_round(pinch_session *s)
+static void end_round(pinch_session *s, int32_t seq)
 {
     pn_drafts *d = &s->drafts;
     const int32_t taken = d->taken;
     d->taken = 0;
     if (taken == 0 || d->unmeasured) return;
     d->next = taken > d->drafted ? 2 * d->drafted : (int32_t)pn_max64(1, taken - 1);
-    if (pn_pace_round(&d->pace, taken, d->seconds)) give_up(s);
+    if (pn_pace_round(&d->pace, taken, d->seconds)) give_up(s, seq);
 }
 
 /* ---- feeding ------------------------------------------------------------------------------------------------------------------------------- */
@@ -96,7 +96,7 @@ static pinch_status compute(pinch_session *s, int32_t seq, pinch_token token, in
     pn_session_settle(s);
     const double settled = pn_now();
     d->seconds += settled - start;
-    end_round(s);
+    end_round(s, seq);
     const int32_t length = pinch_session_position(s, seq);
     s->texts[seq].tokens[length] = token;
     const int32_t n = propose(s, seq, length + 1, most);
@@ -108,7 +108,7 @@ static pinch_status compute(pinch_session *s, int32_t seq, pinch_token token, in
     d->stats.n_drafted += n;
     d->drafted = n;
     d->taken = n > 0;
-    if (n == 0) end_plain(d);
+    if (n == 0) end_plain(d, s->texts[seq].block_rests);
     return PINCH_OK;
 }
 
@@ -124,10 +124,10 @@ pinch_status pn_draft_feed(pinch_session *s, int32_t seq, pinch_token token, int
     return PINCH_OK;
 }
 
-void pn_draft_begin(pinch_session *s)
+void pn_draft_begin(pinch_session *s, int32_t seq)
 {
     pn_drafts *d = &s->drafts;
-    d->stats = (pinch_draft_stats){.given_up = d->block_rests};
+    d->stats = (pinch_draft_stats){.given_up = s->texts[seq].block_rests};
     d->pace.slow = d->pace.rounds = d->pace.tokens = d->taken = 0;
     d->pace.seconds = 0;
     d->next = FIRST_DRAFT;

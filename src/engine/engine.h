@@ -32,6 +32,7 @@ struct pinch_model {
 typedef struct pn_text { /* of a sequence */
     pinch_token *tokens;      /* [n_ctx], of positions 0 .. length-1 */
     int32_t mark;             /* length before the call under way */
+    bool block_rests;         /* the block that drafts was given up, and follows no more until the text begins anew */
 } pn_text;
 
 typedef struct pn_pace { /* how long tokens take with and without drafts */
@@ -50,7 +51,6 @@ typedef struct pn_drafts { /* of a session, see draft.c */
     pn_propose_fn propose;    /* NULL: no drafts */
     int32_t most;             /* tokens of one */
     bool unmeasured;          /* for tests: always as many as can be */
-    bool block_rests;         /* the model's block was given up, and follows the text no more */
     double following;         /* seconds that it took to follow the last batch */
     bool told;                /* that they were given up */
     pn_pace pace;
@@ -111,14 +111,15 @@ void pn_session_settle(pinch_session *s);
 
 /* The drafter of a kind. */
 pn_propose_fn pn_drafter(pinch_draft kind);
-void pn_draft_begin(pinch_session *s);
+void pn_draft_begin(pinch_session *s, int32_t seq);
 /* As pinch_session_feed of one token; with drafts behind it, as many as `most` and the context allow. */
 pinch_status pn_draft_feed(pinch_session *s, int32_t seq, pinch_token token, int32_t most, pinch_error *err);
 void pn_draft_end(pinch_session *s, pinch_draft_stats *stats);
 
 /* ---- block.c: the model's block that drafts tokens, of a session that has one ---- */
 
-/* The n rows of the last batch, whose trunk has been computed and whose head has not. */
+/* The n rows of the last batch, whose trunk has been computed and whose head has not. Of a text where it rests it holds zeros, so that a snapshot's bytes do
+ * not depend on what was there before. */
 pinch_status pn_block_follow(pinch_session *s, int32_t n, int n_threads, pinch_error *err);
 /* A pn_propose_fn. */
 int32_t pn_block_propose(pinch_session *s, int32_t seq, int32_t length, int32_t most);

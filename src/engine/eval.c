@@ -41,7 +41,7 @@ float *pn_session_whole_row(pinch_session *s, float *logits)
 /* The block that drafts, if there is one, after the trunk. */
 static pinch_status follow(pinch_session *s, int32_t n, int n_threads, pinch_error *err)
 {
-    if (!s->block || s->drafts.block_rests) return PINCH_OK;
+    if (!s->block) return PINCH_OK;
     const double start = pn_now();
     const pinch_status st = pn_block_follow(s, n, n_threads, err);
     s->drafts.following = pn_now() - start;
@@ -59,6 +59,7 @@ static pinch_status run_batch(pinch_session *s, const pinch_row *rows, int32_t n
         pn_text *t = &s->texts[rows[i].seq];
         s->places[i] = (pn_place){.seq = rows[i].seq, .position = pn_state_length(s->state, rows[i].seq)};
         t->tokens[s->places[i].position] = rows[i].token;
+        if (s->places[i].position == 0) t->block_rests = false;
         pn_state_advance(s->state, rows[i].seq, 1);
     }
     const int n_threads = threads_for(s, n);
@@ -256,6 +257,7 @@ pinch_status pinch_session_copy(pinch_session *s, int32_t from, int32_t to, pinc
     pn_session_settle(s);
     if (s->logits_seq == to) s->logits = NULL;
     pn_state_copy(s->state, from, to);
+    s->texts[to].block_rests = s->texts[from].block_rests;
     memcpy(s->texts[to].tokens, s->texts[from].tokens, (size_t)pn_state_length(s->state, from) * sizeof(pinch_token));
     return PINCH_OK;
 }

@@ -168,7 +168,7 @@ pinch_status pinch_generate(pinch_session *s, int32_t seq, pinch_sampler *sample
     if (!st) st = check_logits(s, seq, err);
     if (st) return st;
     *result = (pinch_generate_result){.stop = PINCH_STOP_LENGTH};
-    pn_draft_begin(s);
+    pn_draft_begin(s, seq);
     pinch_token token;
     while (o.max_tokens < 0 || result->n_tokens < o.max_tokens) {
         if (turn(&out, sampler, result, &token)) break;

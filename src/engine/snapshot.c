@@ -119,6 +119,7 @@ static pinch_status read_body(pinch_session *s, int32_t seq, const header *h, in
     pinch_token *tokens = s->texts[seq].tokens;
     pn_session_settle(s);
     pn_state_rewind(s->state, seq, 0);
+    s->texts[seq].block_rests = false;
     s->logits = NULL;
     bool ok = get(in, tokens, h->n_tokens * sizeof *tokens);
     for (uint32_t i = 0; ok && i < h->n_tokens; i++)

@@ -107,6 +107,28 @@ static bool layers(const pn_state *s, int32_t seq, int32_t length, const stream 
     return true;
 }
 
+static bool fill_zero(void *ctx, void *bytes, size_t n)
+{
+    (void)ctx;
+    memset(bytes, 0, n);
+    return true;
+}
+
+void pn_state_blank(pn_state *s, int32_t index, int32_t seq, int32_t position)
+{
+    static const stream zeros = {fill_zero, NULL, false};
+    const pn_layer_shape *shape = &s->layers[index].shape;
+    const pn_kv kv = pn_state_kv(s, index, seq);
+    const size_t carried = (size_t)shape->recurrent * sizeof(float);
+    float *kept = pn_state_kept(s, index, seq, position);
+    for (int32_t h = 0; h < shape->n_head; h++) {
+        key(&kv, h, position, &zeros);
+        memset(kv.v + (size_t)h * kv.v_head + (size_t)(position % kv.cells) * kv.row_bytes, 0, kv.row_bytes);
+    }
+    if (carried) memset(pn_state_recurrent(s, index, seq), 0, carried);
+    if (carried && kept) memset(kept, 0, carried);
+}
+
 bool pn_state_write(const pn_state *s, int32_t seq, bool (*put)(void *ctx, void *bytes, size_t n), void *ctx)
 {
     return layers(s, seq, s->seqs[seq].length, &(stream){put, ctx, true});

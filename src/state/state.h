@@ -67,6 +67,8 @@ size_t pn_kv_bytes(pinch_cache_type type, int32_t n_channels);
 float *pn_state_recurrent(const pn_state *s, int32_t layer, int32_t seq);
 /* Where the step copies them to once it has done the row at `position`; NULL: nowhere. */
 float *pn_state_kept(const pn_state *s, int32_t layer, int32_t seq, int32_t position);
+/* What is of a layer at `position` becomes zero: key, value, and what it carries behind it, in place and kept. */
+void pn_state_blank(pn_state *s, int32_t layer, int32_t seq, int32_t position);
 /* Stores one head's key or value at a position. Different heads and positions may be stored by different threads. */
 void pn_kv_store_k(const pn_kv *kv, const pn_ops *ops, int32_t head, int32_t position, const float *k);
 void pn_kv_store_v(const pn_kv *kv, const pn_ops *ops, int32_t head, int32_t position, const float *v);
