@@ -299,7 +299,7 @@ typedef struct pinch_generate_options {
 
 typedef struct pinch_draft_stats {
     int32_t n_drafted, n_accepted; /* tokens */
-    bool given_up;                 /* in the end there were none, as tokens took longer with them */
+    bool given_up;                 /* in the end there were none, as they were all wrong or tokens took longer with them */
     double plain_ms, draft_ms;     /* that a token took without and with drafts, of late; 0: not measured */
 } pinch_draft_stats;
 

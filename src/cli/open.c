@@ -141,7 +141,7 @@ int cli_print_plan(const cli_settings *s)
 const char *cli_draft_text(char text[192], const pinch_draft_stats *d)
 {
     char a[64], b[64];
-    const int n = snprintf(text, 192, "drafts: %" PRId32 " of %" PRId32 " tokens accepted%s", d->n_accepted, d->n_drafted, d->given_up ? ", given up as slower" : "");
+    const int n = snprintf(text, 192, "drafts: %" PRId32 " of %" PRId32 " tokens accepted%s", d->n_accepted, d->n_drafted, d->given_up ? ", given up" : "");
     if (d->draft_ms > 0) snprintf(text + n, 192 - (size_t)n, "; a token takes %s ms with them, %s ms without", cli_fixed(a, d->draft_ms, 2), cli_fixed(b, d->plain_ms, 2));
     return text;
 }

@@ -45,8 +45,8 @@ static void tell(pinch_session *s)
     char line[160];
     if (s->drafts.told || !s->callbacks.log) return;
     s->drafts.told = true;
-    snprintf(line, sizeof line, "drafts are given up: a token takes %lld us with them and %lld us without", (long long)(s->drafts.pace.drafted * 1e6),
-             (long long)(s->drafts.pace.plain * 1e6));
+    snprintf(line, sizeof line, "drafts are given up: %d of %d tokens accepted, a token takes %lld us with them and %lld us without",
+             (int)s->drafts.stats.n_accepted, (int)s->drafts.stats.n_drafted, (long long)(s->drafts.pace.drafted * 1e6), (long long)(s->drafts.pace.plain * 1e6));
     s->callbacks.log(s->callbacks.user, PINCH_LOG_INFO, line);
 }
 

@@ -22,7 +22,8 @@ bool pn_pace_round(pn_pace *p, int32_t tokens, double seconds)
     p->seconds += seconds;
     if (++p->rounds < WINDOW) return false;
     p->drafted = p->seconds / p->tokens;
-    p->slow = p->drafted > p->plain ? p->slow + 1 : 0;
+    const bool useless = p->tokens == p->rounds; /* a round gives one token without any draft: whatever the clock says of plain tokens, this cannot pay */
+    p->slow = useless || p->drafted > p->plain ? p->slow + 1 : 0;
     p->rounds = p->tokens = 0;
     p->seconds = 0;
     return p->slow >= SLOW_WINDOWS;
