@@ -152,6 +152,8 @@ typedef enum pinch_draft {
     PINCH_DRAFT_MTP = 2     /* by the model's own block, see draft_block of pinch_model_options */
 } pinch_draft;
 
+#define PINCH_MAX_DRAFT 7 /* tokens of a draft */
+
 typedef struct pinch_session_options {
     int32_t n_ctx;           /* positions per sequence; 0: the model's, at most 8192, less where memory asks for it (logged) */
     int32_t n_batch;         /* rows computed at once; 0: 256, at most n_ctx */
@@ -163,7 +165,7 @@ typedef struct pinch_session_options {
     int32_t n_checkpoints;   /* places in texts to go back to without computing all again, where recurrent layers or windows forget (the end of each
                               * prompt, and every 1,024 tokens of it); 0: with recurrent layers as many as 64 MiB hold, 1..8, else none; < 0: none */
     pinch_draft draft;       /* what pinch_generate does; default none */
-    int32_t n_draft;         /* tokens of one draft at most, 1..7, cut to n_batch - 1; 0: what suits the kind */
+    int32_t n_draft;         /* tokens of one draft at most, 1..PINCH_MAX_DRAFT, cut to n_batch - 1; 0: what suits the kind */
     pinch_callbacks callbacks;
 } pinch_session_options;
 
@@ -177,7 +179,7 @@ typedef struct pinch_memory_plan {
     uint64_t checkpoints;      /* copies of what going on changes: windows, and what recurrent layers carry */
     uint64_t drafts;           /* what recurrent layers carried after each token of a draft */
     uint64_t scratch;          /* activations, logits, per-thread work */
-    uint64_t other;            /* vocabulary, metadata, the program itself */
+    uint64_t other;            /* vocabulary, metadata, texts, tables, the program itself */
     uint64_t total;
     uint64_t available;        /* what the system had to give when asked, or memory_limit beside other sessions */
     int32_t n_ctx, n_batch, n_seq; /* as chosen */

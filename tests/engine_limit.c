@@ -53,6 +53,30 @@ static void one_after_the_other(pinch_model *m)
     CHECK("in the end all is free again", !pinch_session_plan(m, &o, &after, &err) && after.available == before.available, "%s", err.message);
 }
 
+/* What cannot be had is said with its parts, which add up. */
+static void parts(void)
+{
+    pinch_model *m = NULL;
+    pinch_session_options o = pinch_session_options_default();
+    pinch_memory_plan plan;
+    pinch_error err = {0};
+    if (!CHECK("a model with windows opens", !pinch_model_open(&m, "tests/golden/gemma3-q8/model.gguf", NULL, &err), "%s", err.message)) return;
+    o.n_ctx = INT32_MAX / 4;
+    o.n_seq = o.n_checkpoints = 4096;
+    CHECK("a plan beyond all memory is refused", pinch_session_plan(m, &o, &plan, &err) == PINCH_ERR_MEMORY, "%s", err.message);
+#if SIZE_MAX == UINT32_MAX
+    CHECK("and said to be more than an address space", strstr(err.message, "more than an address space holds") != NULL, "%s", err.message);
+#else
+    unsigned long long needed = 0, part[6] = {0}, sum = 0;
+    const char *numbers = strstr(err.message, ": ");
+    const int n = numbers ? sscanf(numbers, ": %llu MiB needed (weights %llu, cache %llu, checkpoints %llu, drafts %llu, scratch %llu, other %llu)", &needed, &part[0], &part[1], &part[2], &part[3],
+                                   &part[4], &part[5]) : 0;
+    for (size_t i = 0; i < PN_COUNT(part); i++) sum += part[i];
+    CHECK("and its parts add up, each rounded down", n == 7 && part[2] > 0 && needed > sum && needed <= sum + PN_COUNT(part), "%llu, not %llu: %s", sum, needed, err.message);
+#endif
+    pinch_model_close(m);
+}
+
 typedef struct crowd {
     pinch_model *model;
     const golden_case *c;
@@ -97,6 +121,7 @@ static void all_at_once(const golden_case *gold, pinch_model *m)
 int main(void)
 {
     golden_case c;
+    parts();
     if (!case_load(&c, "llama-f32")) return pn_done();
     pinch_model *m = limited_model(&c);
     if (m) {

@@ -42,7 +42,7 @@ static const cli_option compute_options[] = {
 const cli_group cli_compute_group = {"Memory and speed", COUNTED(compute_options)};
 
 static const cli_option draft_options[] = {
-    {{"--spec"}, "KIND[:N]", CLI_DRAFT, CLI_FIELD(draft), 0, 0, cli_draft_kinds,
+    {{"--spec"}, "KIND[:N]", CLI_DRAFT, CLI_FIELD(draft), 1, PINCH_MAX_DRAFT, cli_draft_kinds,
      "Guesses up to N tokens (1 to 7) and computes them at once, for the same text in less time: lookup guesses what followed the last words before, mtp by the model's own block for that.", "none"},
 };
 const cli_group cli_draft_group = {"Speculation", COUNTED(draft_options)};
@@ -187,13 +187,14 @@ static bool add_to_list(const cli_settings *s, cli_list *list, const char *text)
     return true;
 }
 
-static bool set_int(const cli_settings *s, const cli_option *o, void *field, const char *text)
+/* `what`: the option, or a part of its value. */
+static bool set_int(const cli_settings *s, const cli_option *o, const char *what, void *field, const char *text)
 {
     int64_t v;
     const size_t n = strlen(text);
     if (n == 0 || pn_parse_int64(text, n, &v) != n || v < o->min || v > o->max) {
-        if (o->min == INT32_MIN) return cli_misuse(s, "%s %s: a whole number is wanted", o->names[0], text), false;
-        return cli_misuse(s, "%s %s: a whole number from %" PRId32 " to %" PRId32 " is wanted", o->names[0], text, o->min, o->max), false;
+        if (o->min == INT32_MIN) return cli_misuse(s, "%s %s: a whole number is wanted", what, text), false;
+        return cli_misuse(s, "%s %s: a whole number from %" PRId32 " to %" PRId32 " is wanted", what, text, o->min, o->max), false;
     }
     *(int32_t *)field = (int32_t)v;
     return true;
@@ -242,9 +243,8 @@ static bool set_choice(const cli_settings *s, const cli_option *o, void *field, 
 static bool set_draft(cli_settings *s, const cli_option *o, const char *text)
 {
     const size_t n = strcspn(text, ":");
-    const cli_option number = {.names = {"--spec KIND:N, where N is"}, .min = 1, .max = 7};
     s->n_draft = 0;
-    return set_choice(s, o, &s->draft, text, n) && (!text[n] || set_int(s, &number, &s->n_draft, text + n + 1));
+    return set_choice(s, o, &s->draft, text, n) && (!text[n] || set_int(s, o, "--spec KIND:N, where N is", &s->n_draft, text + n + 1));
 }
 
 static bool set_option(cli_settings *s, const cli_option *o, const char *text)
@@ -255,7 +255,7 @@ static bool set_option(cli_settings *s, const cli_option *o, const char *text)
     case CLI_OFF: *(bool *)field = false; return true;
     case CLI_TEXT: *(const char **)field = text; return true;
     case CLI_LIST: return add_to_list(s, field, text);
-    case CLI_INT: return set_int(s, o, field, text);
+    case CLI_INT: return set_int(s, o, o->names[0], field, text);
     case CLI_FLOAT: return set_float(s, o, field, text);
     case CLI_SEED: return set_seed(s, o, text);
     case CLI_CHOICE: return set_choice(s, o, field, text, strlen(text));

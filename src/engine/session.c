@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { DEFAULT_CONTEXT = 8192, LEAST_CONTEXT = 256, DEFAULT_BATCH = 256, ROWS_OUT = 8, MOST_SEQUENCES = 4096, DEFAULT_CHECKPOINTS = 8, CHECKPOINT_BUDGET = 64 << 20 };
+enum { DEFAULT_CONTEXT = 8192, LEAST_CONTEXT = 256, DEFAULT_BATCH = 256, ROWS_OUT = PINCH_MAX_DRAFT + 1, MOST_SEQUENCES = 4096 };
+enum { DEFAULT_CHECKPOINTS = 8, CHECKPOINT_BUDGET = 64 << 20 };
 
 static const int32_t default_drafts[] = {0, 3, 2}; /* of each pinch_draft; see docs/SPEED.md */
 
@@ -24,7 +25,7 @@ typedef struct chosen {
     pinch_draft draft;
     int32_t n_draft;
     size_t others; /* bytes of the model's other sessions when this was planned */
-    uint64_t own;  /* bytes of this one */
+    uint64_t own;  /* bytes of this one; UINT64_MAX: more than an address space */
 } chosen;
 
 static pinch_status check_range(const char *what, int64_t value, int64_t least, int64_t most, pinch_error *err)
@@ -54,7 +55,7 @@ static pinch_status choose(const pinch_model *m, const pinch_session_options *o,
     if (!st) st = check_range("cache type of keys", (int64_t)c->type_k, 0, 2, err);
     if (!st) st = check_range("cache type of values", (int64_t)c->type_v, 0, 2, err);
     if (!st) st = check_range("kind of drafts", (int64_t)c->draft, 0, PINCH_DRAFT_MTP, err);
-    if (!st) st = check_range("tokens of a draft", o->n_draft, 0, ROWS_OUT - 1, err);
+    if (!st) st = check_range("tokens of a draft", o->n_draft, 0, PINCH_MAX_DRAFT, err);
     if (!st && c->draft == PINCH_DRAFT_MTP && m->network.draft.plan.n_steps == 0)
         st = pn_fail(err, PINCH_ERR_ARGUMENT, "%s was opened without its block that drafts tokens (MTP)", pn_gguf_name(m->gguf));
     if (st) return st;
@@ -77,8 +78,8 @@ static pn_state_options state_options(const pinch_model *m, const chosen *c)
 {
     const pn_network *net = &m->network;
     const bool block_idles = net->draft.plan.n_steps > 0 && c->draft != PINCH_DRAFT_MTP; /* its layer is the last */
-    pn_state_options o = {.layers = net->plan.shapes, .n_layers = block_idles ? net->draft.layer : net->plan.n_layers, .n_seq = c->n_seq, .n_ctx = c->n_ctx, .n_batch = c->n_batch, .n_kept = c->n_draft,
-                          .type_k = c->type_k, .type_v = c->type_v};
+    pn_state_options o = {.layers = net->plan.shapes, .n_layers = block_idles ? net->draft.layer : net->plan.n_layers, .n_seq = c->n_seq, .n_ctx = c->n_ctx,
+                          .n_batch = c->n_batch, .n_kept = c->n_draft, .type_k = c->type_k, .type_v = c->type_v};
     o.n_checkpoints = c->n_checkpoints ? (int32_t)pn_max64(0, c->n_checkpoints) : default_checkpoints(&o);
     return o;
 }
@@ -104,11 +105,12 @@ static bool scratch_bytes(const pinch_model *m, const chosen *c, uint64_t *bytes
     return pn_run_bytes(&trunk, bytes) && (c->draft != PINCH_DRAFT_MTP || pn_run_bytes(&block, &more)) && pn_add(*bytes, more, bytes);
 }
 
-static uint64_t session_other_bytes(const pinch_model *m, const chosen *c)
+static uint64_t session_other_bytes(const pinch_model *m, const chosen *c, const pn_state_options *so)
 {
-    const uint64_t texts = (uint64_t)c->n_seq * (uint64_t)c->n_ctx * sizeof(pinch_token);
+    const uint64_t texts = (uint64_t)c->n_seq * (sizeof(pn_text) + (uint64_t)c->n_ctx * sizeof(pinch_token));
+    const uint64_t rows = (uint64_t)c->n_batch * (sizeof(pn_place) + sizeof(pinch_row) + sizeof(int32_t));
     const uint64_t full = m->network.logit_ids ? (uint64_t)m->network.n_vocab * sizeof(float) : 0;
-    return texts + full + (uint64_t)c->n_batch * (sizeof(pn_place) + sizeof(pinch_row) + sizeof(int32_t)) + pn_network_raw_bytes(&m->network) + 2 * (m->longest_piece + PN_MAX_STOP);
+    return sizeof(pinch_session) + texts + rows + full + pn_network_raw_bytes(&m->network) + 2 * (m->longest_piece + PN_MAX_STOP) + pn_state_table_bytes(so);
 }
 
 static bool add_up(uint64_t *sum, const uint64_t *parts, size_t n)
@@ -124,13 +126,16 @@ static bool count(const pinch_model *m, chosen *c, pinch_memory_plan *p)
 {
     const pn_state_options so = state_options(m, c);
     *p = (pinch_memory_plan){.weights_resident = m->network.resident_bytes, .weights_mapped = m->network.mapped_bytes, .n_ctx = c->n_ctx, .n_batch = c->n_batch, .n_seq = c->n_seq};
-    p->other = session_other_bytes(m, c);
-    uint64_t one;
-    if (!pn_state_bytes(&so, &p->kv) || !scratch_bytes(m, c, &p->scratch) || !pn_state_checkpoint_bytes(&so, &one) || !pn_mul(one, (uint64_t)so.n_checkpoints, &p->checkpoints) ||
-        !pn_state_kept_bytes(&so, &p->drafts)) return false;
-    const bool fits = add_up(&c->own, (const uint64_t[]){p->kv, p->checkpoints, p->drafts, p->scratch, p->other}, 5);
+    p->other = session_other_bytes(m, c, &so);
+    c->own = UINT64_MAX;
+    uint64_t one, own;
+    if (!pn_state_bytes(&so, &p->kv) || !scratch_bytes(m, c, &p->scratch) || !pn_state_checkpoint_bytes(&so, &one) ||
+        !pn_mul(one, (uint64_t)so.n_checkpoints, &p->checkpoints) || !pn_state_kept_bytes(&so, &p->drafts)) return false;
+    if (!add_up(&own, (const uint64_t[]){p->kv, p->checkpoints, p->drafts, p->scratch, p->other}, 5)) return false;
+    if (!add_up(&p->total, (const uint64_t[]){own, p->weights_resident, p->weights_mapped, m->other_bytes}, 4)) return false;
     p->other += m->other_bytes;
-    return fits && add_up(&p->total, (const uint64_t[]){c->own, p->weights_resident, p->weights_mapped, m->other_bytes}, 4);
+    c->own = own;
+    return true;
 }
 
 /* What is available counts mapped pages as reclaimable, and weights that are loaded already as spent. */
@@ -158,6 +163,18 @@ static bool shrink(const pinch_model *m, chosen *c, bool may_shrink, pinch_memor
     }
 }
 
+static pinch_status too_large(const pinch_model *m, const chosen *c, const pinch_memory_plan *p, pinch_error *err)
+{
+    static const char advice[] = "a shorter context (-c), a smaller batch (-b) or a q8_0 cache (-ctk, -ctv) would help";
+    if (c->own == UINT64_MAX)
+        return pn_fail(err, PINCH_ERR_MEMORY, "context %d, batch %d, %d sequences: more than an address space holds; %s", (int)c->n_ctx, (int)c->n_batch, (int)c->n_seq, advice);
+    return pn_fail(err, PINCH_ERR_MEMORY,
+                   "context %d, batch %d: %" PRIu64 " MiB needed (weights %" PRIu64 ", cache %" PRIu64 ", checkpoints %" PRIu64 ", drafts %" PRIu64 ", scratch %" PRIu64
+                   ", other %" PRIu64 "), %" PRIu64 " MiB available%s; %s",
+                   (int)c->n_ctx, (int)c->n_batch, (still_needed(m, c) >> 20) + 1, m->loaded ? 0 : p->weights_resident >> 20, p->kv >> 20, p->checkpoints >> 20, p->drafts >> 20,
+                   p->scratch >> 20, p->other >> 20, p->available >> 20, c->others && m->memory_limit ? " beside the model's other sessions" : "", advice);
+}
+
 static pinch_status plan_session(const pinch_model *m, const pinch_session_options *o, chosen *c, pinch_memory_plan *p, pinch_error *err)
 {
     if (!m->has_network) return pn_fail(err, PINCH_ERR_ARGUMENT, "%s was opened for its vocabulary only", pn_gguf_name(m->gguf));
@@ -166,10 +183,7 @@ static pinch_status plan_session(const pinch_model *m, const pinch_session_optio
     if (!st) st = pn_state_check(&so, err);
     if (st) return st;
     if (shrink(m, c, o->n_ctx == 0, p)) return PINCH_OK;
-    return pn_fail(err, PINCH_ERR_MEMORY,
-                   "context %d, batch %d: %" PRIu64 " MiB needed (weights %" PRIu64 ", cache %" PRIu64 ", scratch %" PRIu64 ", other %" PRIu64 "), %" PRIu64
-                   " MiB available%s; a shorter context (-c), a smaller batch (-b) or a q8_0 cache (-ctk, -ctv) would help",
-                   (int)c->n_ctx, (int)c->n_batch, (still_needed(m, c) >> 20) + 1, m->loaded ? 0 : p->weights_resident >> 20, p->kv >> 20, p->scratch >> 20, p->other >> 20, p->available >> 20, c->others && m->memory_limit ? " beside the model's other sessions" : "");
+    return too_large(m, c, p, err);
 }
 
 pinch_status pinch_session_plan(const pinch_model *m, const pinch_session_options *options, pinch_memory_plan *plan, pinch_error *err)

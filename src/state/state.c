@@ -67,6 +67,12 @@ bool pn_state_bytes(const pn_state_options *o, uint64_t *bytes)
     return true;
 }
 
+uint64_t pn_state_table_bytes(const pn_state_options *o)
+{
+    const uint64_t blocks = (uint64_t)o->n_seq + (uint64_t)o->n_kept, checkpoints = (uint64_t)pn_max64(0, o->n_checkpoints);
+    return sizeof(pn_state) + (uint64_t)o->n_layers * sizeof(pn_layer_place) + (uint64_t)o->n_seq * sizeof(pn_seq) + checkpoints * sizeof(pn_checkpoint) + blocks * sizeof(int32_t);
+}
+
 bool pn_state_layer_memory(const pn_state_options *options, int32_t layer, pn_layer_memory *out)
 {
     pn_totals t = {0};

@@ -29,8 +29,10 @@ typedef struct pn_state_options {
     pinch_cache_type type_k, type_v;
 } pn_state_options;
 
-/* Bytes that pn_state_open takes; false when they do not fit in an address space. */
+/* Bytes of caches and of what is carried that pn_state_open takes; false when they do not fit in an address space. */
 bool pn_state_bytes(const pn_state_options *options, uint64_t *bytes);
+/* Of tables besides: of layers, sequences, checkpoints and blocks. */
+uint64_t pn_state_table_bytes(const pn_state_options *options);
 /* Bytes of one checkpoint, 0 where no layer needs any: rings shorter than the context, and what recurrent layers carry. */
 bool pn_state_checkpoint_bytes(const pn_state_options *options, uint64_t *bytes);
 /* What a layer takes of each sequence. */
