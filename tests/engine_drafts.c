@@ -1,7 +1,9 @@
 /* Generation with drafts leaves what generation without them leaves: tokens, how it ended, position, logits and, bit for bit, the sequence's state. With
  * drafts that are wrong at every depth, with what the text itself suggests, however generation ends. */
+#include "architectures.h"
 #include "engine/engine.h"
 #include "golden_each.h"
+#include "snapshot_bytes.h"
 
 #if defined(__x86_64__)
 enum { EVERY = 1 };
@@ -29,14 +31,13 @@ typedef struct left {
     pinch_generate_result result;
     int32_t position;
     float *logits; /* NULL: none */
-    char *state;   /* a snapshot */
-    size_t n_state, capacity;
+    snapshot_bytes state;
 } left;
 
 static void left_free(left *l)
 {
     free(l->logits);
-    free(l->state);
+    free(l->state.data);
 }
 
 /* The tokens that a snapshot says it has, from its header. */
@@ -92,19 +93,6 @@ static void on_log(void *user, pinch_log_level level, const char *message)
     told += strstr(message, "given up") != NULL;
 }
 
-static bool append(void *user, const void *bytes, size_t n)
-{
-    left *l = user;
-    if (l->n_state + n > l->capacity) {
-        l->capacity = (l->n_state + n) * 2;
-        l->state = realloc(l->state, l->capacity);
-    }
-    if (!l->state) return false;
-    memcpy(l->state + l->n_state, bytes, n);
-    l->n_state += n;
-    return true;
-}
-
 static pinch_draft kind; /* that is tried, LOOKUP or MTP */
 
 /* n_draft 0: no drafts; of a model's own block nevertheless one that follows, so that there is as much state to compare. */
@@ -157,7 +145,8 @@ static void look(pinch_session *s, left *l)
     const float *logits = pinch_session_logits(s);
     l->logits = logits ? malloc(n * sizeof *logits) : NULL;
     if (l->logits) memcpy(l->logits, logits, n * sizeof *logits);
-    CHECK("the sequence is saved", pinch_session_save(s, 0, append, l, &err) == PINCH_OK, "%s", err.message);
+    l->state.data = malloc(SNAPSHOT_MOST);
+    CHECK("the sequence is saved", l->state.data && pinch_session_save(s, 0, snapshot_put, &l->state, &err) == PINCH_OK, "%s", err.message);
 }
 
 static left generate(pinch_session *s, pinch_sampler *sampler, const plan *p, const pinch_token *prompt)
@@ -196,12 +185,14 @@ static left generation(pinch_model *m, pinch_session *s, const plan *p, const pi
 
 static void same(const char *name, const plan *p, const char *drafter, const left *want, const left *got, int32_t n_vocab)
 {
-    CHECK("drafts change no token", want->n == got->n && !memcmp(want->tokens, got->tokens, want->n * sizeof *want->tokens), "%s, %s, %s: %zu tokens, not %zu", name, p->what, drafter, got->n, want->n);
-    CHECK("nor how generation ends", want->result.stop == got->result.stop && want->result.n_tokens == got->result.n_tokens && want->position == got->position, "%s, %s, %s: stop %d at %d, not %d at %d",
-          name, p->what, drafter, (int)got->result.stop, (int)got->position, (int)want->result.stop, (int)want->position);
-    CHECK("nor a bit of the logits that it leaves", !want->logits == !got->logits && (!want->logits || !memcmp(want->logits, got->logits, (size_t)n_vocab * sizeof *want->logits)), "%s, %s, %s", name, p->what,
-          drafter);
-    CHECK("nor a bit of the state", want->n_state == got->n_state && want->state && got->state && !memcmp(want->state, got->state, want->n_state), "%s, %s, %s", name, p->what, drafter);
+    const snapshot_bytes *a = &want->state, *b = &got->state;
+    CHECK("drafts change no token", want->n == got->n && !memcmp(want->tokens, got->tokens, want->n * sizeof *want->tokens), "%s, %s, %s: %zu tokens, not %zu",
+          name, p->what, drafter, got->n, want->n);
+    CHECK("nor how generation ends", want->result.stop == got->result.stop && want->result.n_tokens == got->result.n_tokens && want->position == got->position,
+          "%s, %s, %s: stop %d at %d, not %d at %d", name, p->what, drafter, (int)got->result.stop, (int)got->position, (int)want->result.stop, (int)want->position);
+    CHECK("nor a bit of the logits that it leaves",
+          !want->logits == !got->logits && (!want->logits || !memcmp(want->logits, got->logits, (size_t)n_vocab * sizeof *want->logits)), "%s, %s, %s", name, p->what, drafter);
+    CHECK("nor a bit of the state", a->data && b->data && a->n == b->n && !memcmp(a->data, b->data, a->n), "%s, %s, %s", name, p->what, drafter);
 }
 
 /* ---- drafts that know what will come ------------------------------------------------------------------------------------------------------ */
@@ -345,9 +336,11 @@ static void giving_up(const char *name, pinch_model *m, const pinch_token *promp
         const pinch_draft_stats *d = &got.result.drafts;
         if (i == 0) drafted = d->n_drafted;
         if (i == 2)
-            CHECK("lookup is tried again after a pause, the block is not", kind == PINCH_DRAFT_MTP ? d->n_drafted == drafted : d->n_drafted > drafted, "%s: %d tokens, %d before", name, (int)d->n_drafted, (int)drafted);
+            CHECK("lookup is tried again after a pause, the block is not", kind == PINCH_DRAFT_MTP ? d->n_drafted == drafted : d->n_drafted > drafted,
+                  "%s: %d tokens, %d before", name, (int)d->n_drafted, (int)drafted);
         else
-            CHECK("slow drafts are given up", d->given_up && d->n_accepted == 0 && d->n_drafted > 0 && d->n_drafted < (TOKENS - 4) * DRAFT, "%s: %d of %d", name, (int)d->n_accepted, (int)d->n_drafted);
+            CHECK("slow drafts are given up", d->given_up && d->n_accepted == 0 && d->n_drafted > 0 && d->n_drafted < (TOKENS - 4) * DRAFT, "%s: %d of %d", name,
+                  (int)d->n_accepted, (int)d->n_drafted);
         CHECK("which is said once", told == 1, "%s: %d lines", name, told);
         CHECK("and changes no token and no logit", got.n == want.n && !memcmp(got.tokens, want.tokens, want.n * sizeof *want.tokens) && got.logits && want.logits &&
                                                        !memcmp(got.logits, want.logits, (size_t)pinch_model_n_vocab(m) * sizeof *want.logits), "%s", name);
@@ -394,8 +387,8 @@ static void resting(const char *name, pinch_model *m, const pinch_token *prompt)
             left first = generate(s, sampler, &p, prompt);
             l[i] = go_on(s, sampler);
             left anew = generate(s, sampler, &p, prompt);
-            CHECK("a text that begins anew is drafted again", first.result.drafts.n_drafted > 0 && anew.result.drafts.n_drafted > 0, "%s: %d, then %d tokens", name, (int)first.result.drafts.n_drafted,
-                  (int)anew.result.drafts.n_drafted);
+            const int32_t before = first.result.drafts.n_drafted, after = anew.result.drafts.n_drafted;
+            CHECK("a text that begins anew is drafted again", before > 0 && after > 0, "%s: %d, then %d tokens", name, (int)before, (int)after);
             left_free(&first);
             left_free(&anew);
         }
@@ -406,16 +399,6 @@ static void resting(const char *name, pinch_model *m, const pinch_token *prompt)
     same(name, &p, "mtp", &l[0], &l[1], pinch_model_n_vocab(m));
     left_free(&l[0]);
     left_free(&l[1]);
-}
-
-static bool first_of_its_kind(const pinch_model *m)
-{
-    static char seen[64][64];
-    static size_t n;
-    for (size_t i = 0; i < n; i++)
-        if (!strcmp(seen[i], pinch_model_arch(m))) return false;
-    if (n < PN_COUNT(seen)) snprintf(seen[n++], sizeof seen[0], "%s", pinch_model_arch(m));
-    return true;
 }
 
 static void try_kind(const char *name, pinch_model *m, bool deeply, bool every_end)
@@ -436,11 +419,12 @@ static void try_kind(const char *name, pinch_model *m, bool deeply, bool every_e
 static bool try_model(const char *name, const char *path)
 {
     static int nth, nth_block;
+    static architectures met;
     pinch_model *m = NULL;
     pinch_model_options o = pinch_model_options_default();
     if (pinch_model_open(&m, path, &o, NULL) != PINCH_OK) return false;
     kind = PINCH_DRAFT_LOOKUP;
-    if (nth++ % EVERY == 0) try_kind(name, m, first_of_its_kind(m), EVERY == 1 || nth == 1);
+    if (nth++ % EVERY == 0) try_kind(name, m, first_of_its_kind(&met, pinch_model_arch(m)), EVERY == 1 || nth == 1);
     pinch_model_close(m);
     o.draft_block = true;
     if (pinch_model_open(&m, path, &o, NULL) == PINCH_OK) { /* few have a block */

@@ -32,8 +32,8 @@ static void decisions(void)
         const int given_up = rounds_until(&p, cases[i].plain, cases[i].tokens, cases[i].seconds, 1000);
         CHECK("drafts are given up early where tokens take longer with them, and else never", cases[i].pays ? given_up == 1000 : given_up < 24, "%s: after %d rounds", cases[i].what, given_up);
         const double drafted = cases[i].seconds / cases[i].tokens;
-        CHECK("what it measured is what it was told", p.drafted > drafted * 0.999 && p.drafted < drafted * 1.001 && p.plain > cases[i].plain * 0.999 && p.plain < cases[i].plain * 1.001, "%s: %g and %g",
-              cases[i].what, p.drafted, p.plain);
+        const bool same = p.drafted > drafted * 0.999 && p.drafted < drafted * 1.001 && p.plain > cases[i].plain * 0.999 && p.plain < cases[i].plain * 1.001;
+        CHECK("what it measured is what it was told", same, "%s: %g and %g", cases[i].what, p.drafted, p.plain);
     }
 }
 

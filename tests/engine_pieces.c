@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <math.h>
 
+#include "architectures.h"
 #include "engine_case.h"
 #include "snapshot_bytes.h"
 
@@ -14,20 +15,10 @@ typedef struct notes {
     size_t n, n_pieces, pieces[MOST_PIECES];
 } notes;
 
-/* Architectures seen so far, and how many cases had notes. */
 typedef struct seen {
-    char archs[64][32];
-    size_t n, noted;
+    architectures of;
+    size_t noted; /* cases that had notes */
 } seen;
-
-static bool is_new(seen *s, const char *arch)
-{
-    for (size_t i = 0; i < s->n; i++)
-        if (!strcmp(s->archs[i], arch)) return false;
-    if (s->n == PN_COUNT(s->archs)) return false;
-    snprintf(s->archs[s->n++], sizeof *s->archs, "%s", arch);
-    return true;
-}
 
 /* The pieces of the case's notes; none where it has no notes and is the first of its architecture. False: neither. */
 static bool read_pieces(notes *x, seen *s, const char *folder, const char *name)
@@ -37,7 +28,7 @@ static bool read_pieces(notes *x, seen *s, const char *folder, const char *name)
     pinch_error err = {0};
     const bool is_case = case_json(folder, name, &arena, &object, &err) && pn_json_member(&object, "arch") && !pn_json_member(&object, "model");
     const pn_json *state = is_case ? pn_json_member(&object, "state") : NULL, *pieces = state ? pn_json_member(state, "pieces") : NULL;
-    const bool wanted = is_case && (is_new(s, pn_json_member(&object, "arch")->text) || state);
+    const bool wanted = is_case && (first_of_its_kind(&s->of, pn_json_member(&object, "arch")->text) || state);
     x->n_pieces = 0;
     for (size_t i = 0; pieces && i < pieces->n && i < MOST_PIECES; i++) x->pieces[x->n_pieces++] = (size_t)pieces->items[i].integer;
     if (state) CHECK("the notes speak of the prompt and ten tokens after it", !strcmp(pn_json_member(state, "tokens")->text, "prompt + greedy[:10]"), "%s", name);
@@ -188,6 +179,6 @@ int main(void)
     }
     free(names);
     CHECK("cases with notes on state are found", s.noted >= 4, "%zu", s.noted);
-    CHECK("and cases of many architectures", s.n >= 32, "%zu", s.n);
+    CHECK("and cases of many architectures", s.of.n >= 32, "%zu", s.of.n);
     return pn_done();
 }

@@ -201,7 +201,8 @@ static void change_kind(recipe *r, const key_pool *pool, unsigned long long *see
     (void)pool;
     if (!e || e->item == PN_GGUF_STRING) return;
     const uint64_t old = e->count ? get_number(e->data, kind_bytes[e->item]) : 0;
-    const uint32_t kinds[] = {PN_GGUF_U8, PN_GGUF_I8, PN_GGUF_U32, PN_GGUF_I32, PN_GGUF_U64, PN_GGUF_I64, PN_GGUF_F32, PN_GGUF_F64, PN_GGUF_BOOL, PN_GGUF_STRING}, kind = kinds[pn_random(seed) % PN_COUNT(kinds)];
+    const uint32_t kinds[] = {PN_GGUF_U8, PN_GGUF_I8, PN_GGUF_U32, PN_GGUF_I32, PN_GGUF_U64, PN_GGUF_I64, PN_GGUF_F32, PN_GGUF_F64, PN_GGUF_BOOL, PN_GGUF_STRING};
+    const uint32_t kind = kinds[pn_random(seed) % PN_COUNT(kinds)];
     const bool list = e->kind == PN_GGUF_ARRAY;
     const uint64_t count = e->count;
     if (kind == PN_GGUF_STRING) {

@@ -22,7 +22,7 @@ static bool snapshot_put(void *user, const void *bytes, size_t n)
     return true;
 }
 
-static bool snapshot_get(void *user, void *bytes, size_t n)
+__attribute__((unused)) static bool snapshot_get(void *user, void *bytes, size_t n)
 {
     snapshot_bytes *b = user;
     if (n > b->n - b->at) return false;
