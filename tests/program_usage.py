@@ -334,6 +334,13 @@ def test_the_plan_is_printed_and_grows_with_the_context():
     assert pinch("run", "-m", MODEL, "--plan").stdout.startswith(b"memory for a context of")
 
 
+def test_a_context_beyond_what_the_model_was_trained_for_is_told():
+    def remarks(context):
+        return pinch("run", "-m", MODEL, "-p", "the cat", "-n", 1, "-c", context, "-v").stderr.decode()
+    trained = drive.pinch_json("info", "-m", MODEL)["metadata"]["llama.context_length"]
+    assert f"longer than the {trained} that the model was trained for" in remarks(trained + 1) and "longer" not in remarks(trained)
+
+
 @pytest.mark.parametrize("batch", [1, 64, 256])
 @pytest.mark.parametrize("name", ["llama-f32", "llama-mix32", "qwen3-q4km", "gemma3-q8"])
 def test_the_peak_stays_within_the_plan(name, batch):
@@ -375,3 +382,13 @@ def test_a_reader_that_leaves_ends_the_program():
     p.stdout.read(1)
     p.stdout.close()
     assert p.wait(20) in (1, -signal.SIGPIPE)
+
+
+# ---- make demo ----
+
+def test_a_damaged_model_of_the_demo_is_not_used(tmp_path):
+    (tmp_path / "pinch").mkdir()
+    (tmp_path / "pinch/smollm2-135m-instruct-q4_1.gguf").write_bytes(b"GGUF, cut short")
+    env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "PINCH_PIP_ARGS": "--no-index"}
+    p = subprocess.run(["sh", os.path.join(drive.ROOT, "tools/demo.sh"), drive.PINCH], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+    assert p.returncode == 1 and p.stdout == b"" and b"make demo: cannot fetch" in p.stderr

