@@ -178,6 +178,8 @@ typedef struct cli_engine {
 } cli_engine;
 int cli_open_engine(const cli_settings *s, cli_engine *e); /* a status; on failure everything is closed and a sentence printed */
 void cli_close_engine(cli_engine *e);
+/* Tokens a second: the first was there when generation began. */
+double cli_token_speed(const pinch_generate_result *result, double seconds);
 /* What --spec came to, as text and as the member "spec" of an object. */
 const char *cli_draft_text(char text[192], const pinch_draft_stats *stats);
 void cli_put_drafts(pn_json_writer *w, const cli_settings *s, const pinch_draft_stats *stats);

@@ -311,7 +311,7 @@ static int command_stats(chat *c, const char *rest)
     snprintf(text, sizeof text,
              "%zu messages, %" PRId32 " of %" PRId32 " tokens of context\nlast prompt: %zu tokens, %zu of them known already, %s tokens/s; last answer: %" PRId32 " tokens, %s tokens/s\n", c->n,
              pinch_session_position(c->e.session, 0), pinch_session_n_ctx(c->e.session), c->prompt_tokens, c->reused, cli_fixed(a, c->prompt_seconds > 0 ? read / c->prompt_seconds : 0, 1),
-             c->result.n_tokens, cli_fixed(b, c->generate_seconds > 0 ? c->result.n_tokens / c->generate_seconds : 0, 1));
+             c->result.n_tokens, cli_fixed(b, cli_token_speed(&c->result, c->generate_seconds), 1));
     reply(text);
     snprintf(text, sizeof text, "all answers: %" PRIu64 " tokens, %s tokens/s; ", c->all_generated, cli_fixed(a, c->all_seconds > 0 ? (double)c->all_generated / c->all_seconds : 0, 1));
     reply(text);

@@ -118,10 +118,6 @@ static void put_double(pn_json_writer *w, const char *key, double v)
 
 /* Speeds: the first token falls out of the prompt, so it takes n - 1 steps to generate n. */
 static double prompt_speed(const run_times *t, size_t n_prompt) { return t->prompt > 0 ? (double)n_prompt / t->prompt : 0; }
-static double speed(const run_times *t, const pinch_generate_result *result)
-{
-    return t->generate > 0 && result->n_tokens > 1 ? (result->n_tokens - 1) / t->generate : 0;
-}
 
 static int print_json(const cli_settings *s, const run_output *r, const cli_engine *e, size_t n_prompt, const pinch_generate_result *result, const run_times *t)
 {
@@ -149,7 +145,7 @@ static int print_json(const cli_settings *s, const run_output *r, const cli_engi
     else pn_json_double(&w, r->first_token * 1e3);
     put_double(&w, "generate_ms", t->generate * 1e3);
     put_double(&w, "prompt_tps", prompt_speed(t, n_prompt));
-    put_double(&w, "tps", speed(t, result));
+    put_double(&w, "tps", cli_token_speed(result, t->generate));
     pn_json_object_end(&w);
     cli_put_drafts(&w, s, &result->drafts);
     pn_json_put_key(&w, "memory");
@@ -167,7 +163,7 @@ static void remark_speed(const cli_settings *s, size_t n_prompt, const pinch_gen
 {
     char a[64], b[64];
     cli_remark(s, "prompt: %zu tokens, %s tokens/s; generated: %" PRId32 " tokens, %s tokens/s; seed %" PRIu64, n_prompt, cli_fixed(a, prompt_speed(t, n_prompt), 1), result->n_tokens,
-               cli_fixed(b, speed(t, result), 1), s->seed);
+               cli_fixed(b, cli_token_speed(result, t->generate), 1), s->seed);
 }
 
 static pinch_status generate(const cli_settings *s, const cli_engine *e, pinch_sampler *sampler, const cli_ids *prompt, run_output *r, pinch_generate_result *result, run_times *t,

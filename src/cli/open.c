@@ -138,6 +138,8 @@ int cli_print_plan(const cli_settings *s)
 
 /* ---- drafts --------------------------------------------------------------------------------------------------- */
 
+double cli_token_speed(const pinch_generate_result *result, double seconds) { return seconds > 0 && result->n_tokens > 1 ? (result->n_tokens - 1) / seconds : 0; }
+
 const char *cli_draft_text(char text[192], const pinch_draft_stats *d)
 {
     char a[64], b[64];
