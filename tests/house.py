@@ -225,6 +225,14 @@ def android():
     check("the program links where there is no libpthread", [line[-200:] for line in links if "-lpthread" in line] if links else [p.stdout[-200:] or "make printed nothing"])
 
 
+def keys():
+    """models/keys.def bounds every number that a file's metadata gives, and nothing else."""
+    listed = set(re.findall(r'^(?:INT|REAL)\("([^"]+)"', read("src/models/keys.def"), re.M))
+    numbers = re.compile(r"\b(?:pn_meta_(?:int|int_within|layer_int|item_int|float|float_required|layer_float)|limit)\(b, ([^;]*?)[,)]")
+    asked = {key for path in sources(["src/models"], (".c",)) for call in numbers.findall(read(path)) for key in re.findall(r'"([^"]+)"', call)}
+    check("metadata that is read has bounds, and bounds are of metadata that is read", sorted(asked ^ listed))
+
+
 def words():
     places = re.compile("/(wo" + "rk|fa" + "rm|ro" + "ot|tmp/ba" + "sh_jobs)/|/ho" + "me/[a-z]")
     open_ends = re.compile(r"\b(TO" + "DO|FIX" + "ME|XX" + r"X)\b|not impl" + "emented|unimpl" + "emented")
@@ -246,6 +254,7 @@ def main():
     lengths()
     readme()
     android()
+    keys()
     words()
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return failed > 0

@@ -12,7 +12,7 @@ void pn_bailingmoe_describe(pn_builder *b)
     if (b->status) return;
     d->routing.gating = PN_GATING_SOFTMAX;
     d->n_dense = 0;
-    const int32_t head = (int32_t)pn_meta_int(b, "rope.dimension_count", d->layers[0].d_k, 1, PN_MAX_HEAD);
+    const int32_t head = (int32_t)pn_meta_int(b, "rope.dimension_count", d->layers[0].d_k);
     for (int32_t il = 0; il < d->n_layers; il++) d->layers[il].d_k = d->layers[il].d_v = head;
     d->q_scale = 1.0f / sqrtf((float)head);
     pn_need_experts(b);

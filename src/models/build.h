@@ -115,11 +115,13 @@ typedef struct pn_arch {
 
 #define PN_REQUIRED INT64_MIN /* as a fallback: the key must be there */
 void pn_build_fail(pn_builder *b, pinch_status status, const char *format, ...) PN_PRINTF(3, 4);
-int64_t pn_meta_int(pn_builder *b, const char *name, int64_t fallback, int64_t least, int64_t most);
+int64_t pn_meta_int(pn_builder *b, const char *name, int64_t fallback);
+/* Between narrower bounds, which other keys set. */
+int64_t pn_meta_int_within(pn_builder *b, const char *name, int64_t fallback, int64_t least, int64_t most);
 /* Item `layer` of an array whose length must be the layer count, or a scalar for all. */
-int64_t pn_meta_layer_int(pn_builder *b, const char *name, int32_t layer, int64_t fallback, int64_t least, int64_t most);
+int64_t pn_meta_layer_int(pn_builder *b, const char *name, int32_t layer, int64_t fallback);
 /* Item i of an array of n. */
-int64_t pn_meta_item_int(pn_builder *b, const char *name, int32_t i, int32_t n, int64_t least, int64_t most);
+int64_t pn_meta_item_int(pn_builder *b, const char *name, int32_t i, int32_t n);
 bool pn_meta_has(pn_builder *b, const char *name);
 bool pn_meta_is_array(pn_builder *b, const char *name);
 /* Item `layer` of an array whose length must be the layer count, or a scalar for all; 0 where the key is absent. */

@@ -30,7 +30,7 @@ void pn_describe_deepseek(pn_builder *b, bool own)
     pn_describe_mla(b);
     pn_decoder *d = &b->d;
     d->temperature = pn_meta_float(b, "attention.temperature_scale", 0.0);
-    if (d->temperature != 0.0f) d->temperature_length = (float)pn_meta_int(b, "attention.temperature_length", PN_REQUIRED, 1, INT32_MAX);
+    if (d->temperature != 0.0f) d->temperature_length = (float)pn_meta_int(b, "attention.temperature_length", PN_REQUIRED);
     rotate(b, own);
 }
 

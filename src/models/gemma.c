@@ -36,7 +36,7 @@ void pn_gemma2_describe(pn_builder *b)
     d->attn_softcap = pn_meta_float(b, "attn_logit_softcapping", 50.0);
     d->final_softcap = pn_meta_float(b, "final_logit_softcapping", 30.0);
     scale_queries(b, 46);
-    pn_describe_windows(b, (int32_t)pn_meta_int(b, "attention.sliding_window", 4096, 0, INT32_MAX), 2);
+    pn_describe_windows(b, (int32_t)pn_meta_int(b, "attention.sliding_window", 4096), 2);
     const double base = (double)pn_meta_float(b, "rope.freq_base", 10000.0);
     rotate(b, (pn_rope_want){.neox = true, .scaled = true}, (pn_rope_want){.neox = true, .scaled = true, .base = (double)pn_meta_float(b, "rope.freq_base_swa", base)});
 }
@@ -47,6 +47,6 @@ void pn_gemma3_describe(pn_builder *b)
     b->d.qk_norm = PN_QK_HEAD;
     b->d.final_softcap = pn_meta_float(b, "final_logit_softcapping", 0.0);
     scale_queries(b, 62);
-    pn_describe_windows(b, (int32_t)pn_meta_int(b, "attention.sliding_window", 0, 0, INT32_MAX), 6);
+    pn_describe_windows(b, (int32_t)pn_meta_int(b, "attention.sliding_window", 0), 6);
     rotate(b, (pn_rope_want){.neox = true, .scaled = true}, (pn_rope_want){.neox = true, .base = (double)pn_meta_float(b, "rope.freq_base_swa", 10000.0)});
 }

@@ -79,7 +79,7 @@ static void feed_forward(pn_builder *b, int32_t il)
 static void share_kv(pn_builder *b)
 {
     pn_layer *layers = b->d.layers;
-    const int32_t n = (int32_t)pn_meta_int(b, "attention.shared_kv_layers", 0, 0, b->d.n_layers - 1), first = b->d.n_layers - n;
+    const int32_t n = (int32_t)pn_meta_int_within(b, "attention.shared_kv_layers", 0, 0, b->d.n_layers - 1), first = b->d.n_layers - n;
     for (int32_t il = first; il < b->d.n_layers && !b->status; il++) {
         const bool slides = layers[il].window > 0;
         const int32_t from = first - (slides ? 2 : 1);
@@ -99,13 +99,13 @@ static void share_kv(pn_builder *b)
 static void describe_layers(pn_builder *b)
 {
     pn_decoder *d = &b->d;
-    const int32_t whole = b->status ? 1 : d->layers[0].d_k, n_rot = (int32_t)pn_meta_int(b, "rope.dimension_count", whole, 2, whole);
-    const int32_t d_k = (int32_t)pn_meta_int(b, "attention.key_length_swa", PN_REQUIRED, 1, PN_MAX_HEAD);
-    const int32_t d_v = (int32_t)pn_meta_int(b, "attention.value_length_swa", PN_REQUIRED, 1, PN_MAX_HEAD);
-    const int32_t n_rot_slid = (int32_t)pn_meta_int(b, "rope.dimension_count_swa", n_rot, 2, d_k);
+    const int32_t whole = b->status ? 1 : d->layers[0].d_k, n_rot = (int32_t)pn_meta_int_within(b, "rope.dimension_count", whole, 2, whole);
+    const int32_t d_k = (int32_t)pn_meta_int(b, "attention.key_length_swa", PN_REQUIRED);
+    const int32_t d_v = (int32_t)pn_meta_int(b, "attention.value_length_swa", PN_REQUIRED);
+    const int32_t n_rot_slid = (int32_t)pn_meta_int_within(b, "rope.dimension_count_swa", n_rot, 2, d_k);
     if (!pn_meta_is_array(b, "attention.sliding_window_pattern"))
         pn_build_fail(b, PINCH_ERR_FORMAT, "metadata lacks the list '%s.attention.sliding_window_pattern'", b->arch);
-    pn_describe_windows(b, (int32_t)pn_meta_int(b, "attention.sliding_window", PN_REQUIRED, 1, INT32_MAX), 0);
+    pn_describe_windows(b, (int32_t)pn_meta_int_within(b, "attention.sliding_window", PN_REQUIRED, 1, INT32_MAX), 0);
     const double base_slid = (double)pn_meta_float(b, "rope.freq_base_swa", 10000.0);
     const int ropes[2] = {pn_describe_rope(b, (pn_rope_want){.neox = true, .scaled = true, .factors = true, .d_k = whole, .n_rot = n_rot}),
                           pn_describe_rope(b, (pn_rope_want){.neox = true, .scaled = true, .base = base_slid, .d_k = d_k, .n_rot = n_rot_slid})};
@@ -132,8 +132,8 @@ void pn_gemma4_describe(pn_builder *b)
     d->post_ffn_norm = "post_ffw_norm.weight";
     d->final_softcap = pn_meta_float(b, "final_logit_softcapping", 30.0);
     d->n_dense = d->n_layers; /* experts stand beside the dense block */
-    d->n_ff_expert = (int32_t)pn_meta_int(b, "expert_feed_forward_length", d->n_experts ? PN_REQUIRED : 0, d->n_experts ? 1 : 0, PN_MAX_FF);
-    d->n_layer_input = (int32_t)pn_meta_int(b, "embedding_length_per_layer_input", PN_REQUIRED, 0, 1 << 20);
+    d->n_ff_expert = (int32_t)pn_meta_int_within(b, "expert_feed_forward_length", d->n_experts ? PN_REQUIRED : 0, d->n_experts ? 1 : 0, PN_MAX_FF);
+    d->n_layer_input = (int32_t)pn_meta_int(b, "embedding_length_per_layer_input", PN_REQUIRED);
     describe_layers(b);
     if (!b->status) share_kv(b);
 }

@@ -9,8 +9,8 @@ void pn_gpt_oss_describe(pn_builder *b)
     d->ffn_norm = "post_attention_norm.weight"; /* a norm before the block, whatever its name says */
     d->sinks = true;
     d->gate = PN_GATE_CLAMPED;
-    d->n_ff_expert = (int32_t)pn_meta_int(b, "expert_feed_forward_length", d->n_ff_expert, 0, PN_MAX_FF);
+    d->n_ff_expert = (int32_t)pn_meta_int(b, "expert_feed_forward_length", d->n_ff_expert);
     d->routing = (pn_routing){.gating = PN_GATING_CHOSEN_SOFTMAX, .scale = 1.0f};
-    pn_describe_windows(b, (int32_t)pn_meta_int(b, "attention.sliding_window", PN_REQUIRED, 0, INT32_MAX), 2);
+    pn_describe_windows(b, (int32_t)pn_meta_int(b, "attention.sliding_window", PN_REQUIRED), 2);
     pn_rotate_all(b, (pn_rope_want){.neox = true, .scaled = true});
 }

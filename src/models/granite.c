@@ -26,7 +26,7 @@ void pn_granite_describe(pn_builder *b)
 void pn_granitemoe_describe(pn_builder *b)
 {
     common(b, true);
-    b->d.n_ff_shared = (int32_t)pn_meta_int(b, "expert_shared_feed_forward_length", 0, 0, 1 << 20);
+    b->d.n_ff_shared = (int32_t)pn_meta_int(b, "expert_shared_feed_forward_length", 0);
     pn_rotate_all(b, (pn_rope_want){.scaled = true, .factors = true}); /* the reference ignores rope.scaling.finetuned here */
 }
 
@@ -36,7 +36,7 @@ void pn_granitehybrid_describe(pn_builder *b)
     pn_decoder *d = &b->d;
     pn_describe_mamba(b);
     d->mamba.normed = true;
-    d->n_ff_shared = d->n_experts ? (int32_t)pn_meta_int(b, "expert_shared_feed_forward_length", 0, 0, PN_MAX_FF) : 0;
+    d->n_ff_shared = d->n_experts ? (int32_t)pn_meta_int(b, "expert_shared_feed_forward_length", 0) : 0;
     if (pn_meta_bool(b, "rope.scaling.finetuned", true)) pn_rotate_all(b, (pn_rope_want){.scaled = true, .factors = true});
     for (int32_t il = 0; il < d->n_layers; il++)
         if (d->layers[il].n_head_kv == 0) d->layers[il].mixer = pn_emit_mamba;

@@ -10,9 +10,9 @@ static void describe(pn_builder *b)
     pn_decoder *d = &b->d;
     d->n_ff_shared = PN_WIDTH_OF_TENSOR;
     pn_delta_dims *n = &d->delta;
-    n->n_taps = (int32_t)pn_meta_int(b, "ssm.conv_kernel", PN_REQUIRED, 2, PN_MAX_TAPS);
-    n->d = (int32_t)pn_meta_int(b, "kda.head_dim", PN_REQUIRED, 1, PN_MAX_HEAD);
-    n->n_k = n->n_v = (int32_t)pn_meta_int(b, "attention.head_count", PN_REQUIRED, 1, 4096);
+    n->n_taps = (int32_t)pn_meta_int(b, "ssm.conv_kernel", PN_REQUIRED);
+    n->d = (int32_t)pn_meta_int(b, "kda.head_dim", PN_REQUIRED);
+    n->n_k = n->n_v = (int32_t)pn_meta_int_within(b, "attention.head_count", PN_REQUIRED, 1, 4096);
     if (!b->status && !pn_meta_is_array(b, "attention.head_count_kv")) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata lacks the array '%s.attention.head_count_kv'", b->arch);
     for (int32_t il = 0; il < d->n_layers && !b->status; il++)
         if (d->layers[il].n_head_kv == 0) d->layers[il].mixer = pn_emit_kda;
@@ -29,7 +29,7 @@ static float limit(pn_builder *b, const char *name, int32_t il)
 static bool has_sections(pn_builder *b)
 {
     if (!pn_meta_has(b, "rope.dimension_sections")) return false;
-    return pn_meta_item_int(b, "rope.dimension_sections", 0, 4, 0, PN_MAX_HEAD) > 0 && pn_meta_item_int(b, "rope.dimension_sections", 1, 4, 0, PN_MAX_HEAD) > 0;
+    return pn_meta_item_int(b, "rope.dimension_sections", 0, 4) > 0 && pn_meta_item_int(b, "rope.dimension_sections", 1, 4) > 0;
 }
 
 void pn_bailingmoe3_describe(pn_builder *b)

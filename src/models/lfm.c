@@ -6,7 +6,7 @@ static void common(pn_builder *b)
     pn_describe_decoder(b);
     pn_decoder *d = &b->d;
     d->qk_norm = PN_QK_HEAD;
-    d->n_taps = (int32_t)pn_meta_int(b, "shortconv.l_cache", PN_REQUIRED, 2, PN_MAX_TAPS);
+    d->n_taps = (int32_t)pn_meta_int(b, "shortconv.l_cache", PN_REQUIRED);
     for (int32_t il = 0; il < d->n_layers; il++)
         if (d->layers[il].n_head_kv == 0) d->layers[il].mixer = pn_emit_short_conv;
 }
@@ -23,7 +23,7 @@ static void lfm2(pn_builder *b)
 void pn_lfm2_describe(pn_builder *b)
 {
     lfm2(b);
-    const int32_t window = (int32_t)pn_meta_int(b, "attention.sliding_window", 0, 0, INT32_MAX);
+    const int32_t window = (int32_t)pn_meta_int(b, "attention.sliding_window", 0);
     for (int32_t il = 0; il < b->d.n_layers; il++) b->d.layers[il].window = window;
 }
 
@@ -56,7 +56,7 @@ void pn_lfm3_describe(pn_builder *b)
 {
     common(b);
     pn_decoder *d = &b->d;
-    const int32_t window = (int32_t)pn_meta_int(b, "attention.sliding_window", PN_REQUIRED, 1, INT32_MAX);
+    const int32_t window = (int32_t)pn_meta_int_within(b, "attention.sliding_window", PN_REQUIRED, 1, INT32_MAX);
     if (!b->status && !pn_meta_is_array(b, "attention.sliding_window_pattern")) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata lacks the array 'lfm3.attention.sliding_window_pattern'");
     pn_describe_windows(b, window, 0);
     const pn_rope_want whole = {.neox = true, .scaled = true, .factors = true}, slid = {.neox = true, .base = (double)pn_meta_float_required(b, "rope.freq_base_swa")};

@@ -4,11 +4,11 @@
 void pn_describe_mamba(pn_builder *b)
 {
     pn_mamba *m = &b->d.mamba;
-    m->n_taps = (int32_t)pn_meta_int(b, "ssm.conv_kernel", PN_REQUIRED, 2, PN_MAX_TAPS);
-    m->inner = (int32_t)pn_meta_int(b, "ssm.inner_size", PN_REQUIRED, 1, PN_MAX_FF);
-    m->d_state = (int32_t)pn_meta_int(b, "ssm.state_size", PN_REQUIRED, 1, PN_MAX_HEAD);
-    m->n_head = (int32_t)pn_meta_int(b, "ssm.time_step_rank", PN_REQUIRED, 1, PN_MAX_HEAD);
-    m->n_groups = (int32_t)pn_meta_int(b, "ssm.group_count", PN_REQUIRED, 1, PN_MAX_HEAD);
+    m->n_taps = (int32_t)pn_meta_int(b, "ssm.conv_kernel", PN_REQUIRED);
+    m->inner = (int32_t)pn_meta_int(b, "ssm.inner_size", PN_REQUIRED);
+    m->d_state = (int32_t)pn_meta_int(b, "ssm.state_size", PN_REQUIRED);
+    m->n_head = (int32_t)pn_meta_int(b, "ssm.time_step_rank", PN_REQUIRED);
+    m->n_groups = (int32_t)pn_meta_int(b, "ssm.group_count", PN_REQUIRED);
     if (!b->status && m->inner % m->n_head)
         pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.ssm.inner_size' is %d, no multiple of the %d heads of 'ssm.time_step_rank'", b->arch, (int)m->inner, (int)m->n_head);
     if (!b->status && m->n_head % m->n_groups)

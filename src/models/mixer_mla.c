@@ -10,10 +10,10 @@ void pn_describe_mla(pn_builder *b)
 {
     pn_decoder *d = &b->d;
     const bool own = pn_meta_has(b, "attention.key_length_mla");
-    const int32_t d_k = (int32_t)pn_meta_int(b, own ? "attention.key_length_mla" : "attention.key_length", PN_REQUIRED, 2, PN_MAX_HEAD);
-    const int32_t d_v = (int32_t)pn_meta_int(b, own ? "attention.value_length_mla" : "attention.value_length", PN_REQUIRED, 1, PN_MAX_HEAD);
-    d->mla.rank = (int32_t)pn_meta_int(b, "attention.kv_lora_rank", PN_REQUIRED, 1, PN_MAX_HEAD);
-    d->mla.n_rot = (int32_t)pn_meta_int(b, "rope.dimension_count", PN_REQUIRED, 2, d_k - 1);
+    const int32_t d_k = (int32_t)pn_meta_int_within(b, own ? "attention.key_length_mla" : "attention.key_length", PN_REQUIRED, 2, PN_MAX_HEAD);
+    const int32_t d_v = (int32_t)pn_meta_int(b, own ? "attention.value_length_mla" : "attention.value_length", PN_REQUIRED);
+    d->mla.rank = (int32_t)pn_meta_int(b, "attention.kv_lora_rank", PN_REQUIRED);
+    d->mla.n_rot = (int32_t)pn_meta_int_within(b, "rope.dimension_count", PN_REQUIRED, 2, d_k - 1);
     for (int32_t il = 0; !b->status && il < d->n_described; il++) {
         pn_layer *l = &d->layers[il];
         l->d_k = d_k;

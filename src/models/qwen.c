@@ -21,6 +21,6 @@ void pn_qwen3moe_describe(pn_builder *b)
     pn_decoder *d = &b->d;
     pn_need_experts(b);
     if (b->status) return;
-    d->n_ff_expert = (int32_t)pn_meta_int(b, "expert_feed_forward_length", 0, 0, 1 << 20);
+    d->n_ff_expert = (int32_t)pn_meta_int(b, "expert_feed_forward_length", 0);
     if (d->n_ff_expert == 0) d->n_ff_expert = d->layers[0].n_ff / d->n_used;
 }

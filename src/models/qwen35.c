@@ -7,11 +7,11 @@ static void describe_delta(pn_builder *b, bool tiled)
 {
     pn_delta_dims *n = &b->d.delta;
     n->tiled = tiled;
-    n->n_taps = (int32_t)pn_meta_int(b, "ssm.conv_kernel", PN_REQUIRED, 2, PN_MAX_TAPS);
-    n->d = (int32_t)pn_meta_int(b, "ssm.state_size", PN_REQUIRED, 1, PN_MAX_HEAD);
-    n->n_k = (int32_t)pn_meta_int(b, "ssm.group_count", PN_REQUIRED, 1, 4096);
-    n->n_v = (int32_t)pn_meta_int(b, "ssm.time_step_rank", PN_REQUIRED, 1, 4096);
-    const int64_t inner = pn_meta_int(b, "ssm.inner_size", PN_REQUIRED, 1, INT32_MAX);
+    n->n_taps = (int32_t)pn_meta_int(b, "ssm.conv_kernel", PN_REQUIRED);
+    n->d = (int32_t)pn_meta_int(b, "ssm.state_size", PN_REQUIRED);
+    n->n_k = (int32_t)pn_meta_int(b, "ssm.group_count", PN_REQUIRED);
+    n->n_v = (int32_t)pn_meta_int(b, "ssm.time_step_rank", PN_REQUIRED);
+    const int64_t inner = pn_meta_int(b, "ssm.inner_size", PN_REQUIRED);
     if (b->status) return;
     if (n->n_v % n->n_k)
         pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.ssm.time_step_rank' is %d, no multiple of the %d key heads of 'ssm.group_count'", b->arch, (int)n->n_v, (int)n->n_k);
@@ -22,8 +22,8 @@ static void describe_delta(pn_builder *b, bool tiled)
 
 static bool is_recurrent(pn_builder *b, int32_t il)
 {
-    if (pn_meta_has(b, "attention.recurrent_layers")) return pn_meta_layer_int(b, "attention.recurrent_layers", il, 0, INT32_MIN, UINT32_MAX) != 0;
-    return (il + 1) % pn_meta_int(b, "full_attention_interval", INTERVAL, 1, PN_MAX_LAYERS) != 0;
+    if (pn_meta_has(b, "attention.recurrent_layers")) return pn_meta_layer_int(b, "attention.recurrent_layers", il, 0) != 0;
+    return (il + 1) % pn_meta_int(b, "full_attention_interval", INTERVAL) != 0;
 }
 
 static void hybrid(pn_builder *b, bool tiled)
@@ -48,9 +48,9 @@ static void mixture(pn_builder *b)
     pn_need_experts(b);
     if (b->status) return;
     const int32_t n_ff = d->layers[0].n_ff;
-    d->n_ff_expert = (int32_t)pn_meta_int(b, "expert_feed_forward_length", 0, 0, PN_MAX_FF);
+    d->n_ff_expert = (int32_t)pn_meta_int(b, "expert_feed_forward_length", 0);
     if (d->n_ff_expert == 0) d->n_ff_expert = n_ff / d->n_used;
-    d->n_ff_shared = (int32_t)pn_meta_int(b, "expert_shared_feed_forward_length", n_ff, 1, PN_MAX_FF);
+    d->n_ff_shared = (int32_t)pn_meta_int_within(b, "expert_shared_feed_forward_length", n_ff, 1, PN_MAX_FF);
     d->gated_shared = true;
 }
 

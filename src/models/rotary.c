@@ -66,8 +66,8 @@ int pn_describe_rope(pn_builder *b, pn_rope_want want)
     if (b->status) return PN_NONE;
     pn_plan *plan = &b->net->plan;
     const int32_t d_k = want.d_k ? want.d_k : b->d.layers[0].d_k;
-    const int32_t n_rot = want.n_rot ? want.n_rot : (int32_t)pn_meta_int(b, "rope.dimension_count", d_k, 2, d_k);
-    const int32_t n_ctx_orig = (int32_t)pn_meta_int(b, "rope.scaling.original_context_length", b->d.n_ctx_train, 1, INT32_MAX);
+    const int32_t n_rot = want.n_rot ? want.n_rot : (int32_t)pn_meta_int_within(b, "rope.dimension_count", d_k, 2, d_k);
+    const int32_t n_ctx_orig = (int32_t)pn_meta_int(b, "rope.scaling.original_context_length", b->d.n_ctx_train);
     const double base = want.base > 0 ? want.base : (double)pn_meta_float(b, "rope.freq_base", 10000.0);
     double factor = (double)pn_meta_float(b, "rope.scaling.factor", 0.0);
     if (!pn_meta_has(b, "rope.scaling.factor")) factor = (double)pn_meta_float(b, "rope.scale_linear", 0.0); /* the key's old name */
@@ -76,7 +76,6 @@ int pn_describe_rope(pn_builder *b, pn_rope_want want)
     if (b->status) return PN_NONE;
     if (n_rot % 2) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.rope.dimension_count' is %d, an odd number", b->arch, (int)n_rot);
     if (!(base > 1.0)) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.rope.freq_base' is %g, not above 1", b->arch, base);
-    if (!(factor > 0.0)) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.rope.scaling.factor' is %g, not above 0", b->arch, factor);
     if (plan->n_ropes == (int)PN_COUNT(plan->ropes)) pn_build_fail(b, PINCH_ERR_UNSUPPORTED, "more than %d rotary tables", plan->n_ropes);
     if (b->status) return PN_NONE;
     pn_rope *rope = &plan->ropes[plan->n_ropes];
@@ -91,7 +90,7 @@ int pn_describe_rope(pn_builder *b, pn_rope_want want)
 void pn_rotate_sections(pn_builder *b, bool in_turns)
 {
     int64_t section[4], total = 0;
-    for (int i = 0; i < 4; i++) total += section[i] = pn_meta_item_int(b, "rope.dimension_sections", i, 4, 0, PN_MAX_HEAD);
+    for (int i = 0; i < 4; i++) total += section[i] = pn_meta_item_int(b, "rope.dimension_sections", i, 4);
     if (!b->status && total == 0) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.rope.dimension_sections' is 0 throughout", b->arch);
     pn_rotate_all(b, (pn_rope_want){.neox = true, .scaled = true});
     if (b->status) return;

@@ -60,8 +60,8 @@ void pn_xing4_0_describe(pn_builder *b)
 {
     pn_describe_deepseek(b, false);
     pn_decoder *d = &b->d;
-    pn_meta_int(b, "hyper_connection.count", PN_REQUIRED, PN_STREAMS, PN_STREAMS);
-    d->sinkhorn_iterations = (int32_t)pn_meta_int(b, "hyper_connection.sinkhorn_iterations", PN_REQUIRED, 0, 1000);
+    pn_meta_int(b, "hyper_connection.count", PN_REQUIRED);
+    d->sinkhorn_iterations = (int32_t)pn_meta_int(b, "hyper_connection.sinkhorn_iterations", PN_REQUIRED);
     d->sinkhorn_eps = pn_meta_float_required(b, "hyper_connection.epsilon");
     if (!b->status && d->sinkhorn_eps < 0) pn_build_fail(b, PINCH_ERR_FORMAT, "metadata '%s.hyper_connection.epsilon' is negative", b->arch);
     if (b->status) return;
