@@ -72,7 +72,7 @@ typedef struct pinch_callbacks {
 
 typedef enum pinch_activations {
     PINCH_ACTIVATIONS_Q8 = 0, /* rounded to 8 bits per block, as the kernels want: the default */
-    PINCH_ACTIVATIONS_F32 = 1 /* weights dequantised, activations float: exact and slow */
+    PINCH_ACTIVATIONS_F32 = 1 /* weights dequantised, activations float: exact and slow. Keys and values are activations: a cache asked for in q8_0 is one in f16 (logged) */
 } pinch_activations;
 
 struct pinch_session_options;
@@ -183,6 +183,7 @@ typedef struct pinch_memory_plan {
     uint64_t total;
     uint64_t available;        /* what the system had to give when asked, or memory_limit beside other sessions */
     int32_t n_ctx, n_batch, n_seq; /* as chosen */
+    pinch_cache_type type_k, type_v; /* as used */
 } pinch_memory_plan;
 
 /* The plan without opening anything; PINCH_ERR_MEMORY (with numbers and what would help) if it does not fit. *plan is filled even then. */

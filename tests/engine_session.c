@@ -222,6 +222,32 @@ static void cache_types(const golden_case *c, pinch_model *m)
     }
 }
 
+/* Without rounding activations a cache asked for in q8_0 is one in f16, planned and logged as such. */
+static void remember(void *user, pinch_log_level level, const char *message)
+{
+    (void)level;
+    if (strstr(message, "kept in f16")) *(bool *)user = true;
+}
+
+static void exact_cache(const golden_case *c)
+{
+    pinch_model *m = case_model(c, PINCH_ACTIVATIONS_F32);
+    pinch_session *s = NULL;
+    pinch_session_options o = pinch_session_options_default();
+    pinch_memory_plan half = {0}, asked = {0};
+    pinch_error err = {0};
+    bool told = false;
+    o.n_ctx = 64;
+    CHECK("an exact session is planned", !pinch_session_plan(m, &o, &half, &err), "%s", err.message);
+    o.type_k = o.type_v = PINCH_CACHE_Q8_0;
+    o.callbacks = (pinch_callbacks){.log = remember, .user = &told};
+    CHECK("an exact session opens", !pinch_session_plan(m, &o, &asked, &err) && !pinch_session_open(&s, m, &o, &err), "%s", err.message);
+    CHECK("nothing exact is kept in 8 bits", asked.type_k == PINCH_CACHE_F16 && asked.type_v == PINCH_CACHE_F16 && asked.kv == half.kv, "%s: %llu bytes", c->name, (unsigned long long)asked.kv);
+    CHECK("and that is told", told, "%s", c->name);
+    pinch_session_close(s);
+    pinch_model_close(m);
+}
+
 /* ---- barriers ----------------------------------------------------------------------------------------------------------------------------------- */
 
 static void barriers(const golden_case *c, pinch_model *m)
@@ -258,6 +284,7 @@ int main(void)
             unreadable(&c);
             refusals(&c, m);
             cache_types(&c, m);
+            exact_cache(&c);
             barriers(&c, m);
         }
         free(want);

@@ -39,7 +39,7 @@ def test_cases_and_farthest_logits(arch):
     n, _, said = ROWS[arch]
     cases = cases_of(arch)
     assert n == len(cases)
-    measured = [max((golden_models.gaps(c.rows(*c.exact), c.golden())[0] for c in cases if is_rounded(c) == rounded), default=None) for rounded in (False, True)]
+    measured = [max((golden_models.gaps(c.rows(*golden_models.EXACT), c.golden())[0] for c in cases if is_rounded(c) == rounded), default=None) for rounded in (False, True)]
     measured = [gap for gap in measured if gap is not None]
     assert len(said) == len(measured) and all(gap <= s <= 2 * gap for gap, s in zip(measured, said)), f"{arch}: measured {np.array(measured)}, said {said}"
 

@@ -187,9 +187,9 @@ void cli_put_drafts(pn_json_writer *w, const cli_settings *s, const pinch_draft_
 int cli_print_plan(const cli_settings *s);
 void cli_put_plan(pn_json_writer *w, const pinch_memory_plan *plan);
 void cli_show_plan(const pinch_memory_plan *plan);
-/* What a sequence takes layer by layer, and where the plan can be cut (plan.c). `session` is what `plan` is of. */
-void cli_put_layers(pn_json_writer *w, const pinch_model *model, const pinch_session_options *session, const pinch_memory_plan *plan);
-void cli_show_layers(const pinch_model *model, const pinch_session_options *session, const pinch_memory_plan *plan);
+/* What a sequence takes layer by layer, and where the plan can be cut (plan.c). */
+void cli_put_layers(pn_json_writer *w, const pinch_model *model, const pinch_memory_plan *plan);
+void cli_show_layers(const pinch_model *model, const pinch_memory_plan *plan);
 /* The sampler of the settings; fills in a seed where none was given. */
 int cli_open_sampler(cli_settings *s, const pinch_model *model, pinch_sampler **out);
 

@@ -199,7 +199,7 @@ static int print_json(const info *x, const type_total totals[PN_TYPE_COUNT])
     pn_json_put_key(&w, "plan");
     if (x->plan.total) cli_put_plan(&w, &x->plan);
     else pn_json_null(&w);
-    if (x->plan.total) cli_put_layers(&w, x->model, &x->session, &x->plan);
+    if (x->plan.total) cli_put_layers(&w, x->model, &x->plan);
     pn_json_object_end(&w);
     return cli_write_json(x->s, &w);
 }
@@ -300,7 +300,7 @@ static int print_plan(const info *x)
 {
     if (!x->plan.total) return CLI_DONE;
     cli_show_plan(&x->plan);
-    cli_show_layers(x->model, &x->session, &x->plan);
+    cli_show_layers(x->model, &x->plan);
     return cli_flush(x->s);
 }
 

@@ -33,7 +33,7 @@ static const cli_option compute_options[] = {
     {{"-ctk", "--cache-type-k"}, "TYPE", CLI_CHOICE, CLI_FIELD(type_k), 0, 0, cache_types, "Number format of the keys that are remembered: f32, f16 or q8_0.", NULL},
     {{"-ctv", "--cache-type-v"}, "TYPE", CLI_CHOICE, CLI_FIELD(type_v), 0, 0, cache_types, "The same for the values.", NULL},
     {{"--ctx-checkpoints"}, "N", CLI_INT, CLI_FIELD(n_checkpoints), -1, 4096, NULL, "Places in the text to go back to where windows or recurrent layers forget; -1: none.", "what 64 MiB hold, 1 to 8, with recurrent layers"},
-    {{"--activations"}, "FORM", CLI_CHOICE, CLI_FIELD(activations), 0, 0, activation_types, "q8 rounds activations to 8 bits as the fast kernels want; f32 keeps them whole: exact and slow.", NULL},
+    {{"--activations"}, "FORM", CLI_CHOICE, CLI_FIELD(activations), 0, 0, activation_types, "q8 rounds activations to 8 bits as the fast kernels want; f32 keeps them whole, keys and values at least as f16: exact and slow.", NULL},
     {{"--kernel"}, "TYPE=NAME", CLI_LIST, CLI_FIELD(kernels), 0, 0, NULL, "Forces a kernel for a weight type, such as q4_k=scalar; may be repeated (pinch check --list names them).", "the best for this CPU"},
     {{"--mmap"}, NULL, CLI_ON, CLI_FIELD(mapping), 0, 0, NULL, "Maps weights that need no packing from the file.", "on"},
     {{"--no-mmap"}, NULL, CLI_OFF, CLI_FIELD(mapping), 0, 0, NULL, "Reads all weights into memory instead.", ""},

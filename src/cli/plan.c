@@ -33,11 +33,11 @@ static void look_at(const view *v, int32_t index, const pn_state_options *state)
     l->alive = v->plan->steps[cut - 1].alive;
 }
 
-static view view_open(const pinch_model *m, const pinch_session_options *session, const pinch_memory_plan *memory)
+static view view_open(const pinch_model *m, const pinch_memory_plan *memory)
 {
     const pn_plan *plan = &m->network.plan;
     const pn_state_options state = {.layers = plan->shapes, .n_layers = plan->n_layers, .n_seq = 1, .n_ctx = memory->n_ctx, .n_batch = memory->n_batch,
-                                    .type_k = session->type_k, .type_v = session->type_v};
+                                    .type_k = memory->type_k, .type_v = memory->type_v};
     const view v = {.plan = plan, .n = plan->n_layers, .layers = pn_alloc_zero((uint64_t)plan->n_layers, sizeof *v.layers)};
     if (!v.layers) return (view){0};
     for (int32_t i = 0; i < v.n; i++) look_at(&v, i, &state);
@@ -123,9 +123,9 @@ static void put_cut(pn_json_writer *w, const view *v, int32_t behind)
     pn_json_object_end(w);
 }
 
-void cli_put_layers(pn_json_writer *w, const pinch_model *model, const pinch_session_options *session, const pinch_memory_plan *plan)
+void cli_put_layers(pn_json_writer *w, const pinch_model *model, const pinch_memory_plan *plan)
 {
-    const view v = view_open(model, session, plan);
+    const view v = view_open(model, plan);
     if (!v.layers) return;
     put_memory(w, &v);
     pn_json_put_key(w, "cuts");
@@ -208,9 +208,9 @@ static void show_cuts(const view *v)
     }
 }
 
-void cli_show_layers(const pinch_model *model, const pinch_session_options *session, const pinch_memory_plan *plan)
+void cli_show_layers(const pinch_model *model, const pinch_memory_plan *plan)
 {
-    const view v = view_open(model, session, plan);
+    const view v = view_open(model, plan);
     if (!v.layers) return;
     show_memory(&v);
     show_cuts(&v);

@@ -34,6 +34,9 @@ static pinch_status check_range(const char *what, int64_t value, int64_t least, 
     return pn_fail(err, PINCH_ERR_ARGUMENT, "%s: %lld is not in %lld..%lld", what, (long long)value, (long long)least, (long long)most);
 }
 
+/* Where activations are not rounded, keys and values are not rounded to 8 bits either. */
+static pinch_cache_type cache_type(const pinch_model *m, pinch_cache_type asked) { return m->weights.exact && asked == PINCH_CACHE_Q8_0 ? PINCH_CACHE_F16 : asked; }
+
 static pinch_status choose(const pinch_model *m, const pinch_session_options *o, chosen *c, pinch_error *err)
 {
     pn_topology topology;
@@ -59,6 +62,8 @@ static pinch_status choose(const pinch_model *m, const pinch_session_options *o,
     if (!st && c->draft == PINCH_DRAFT_MTP && m->network.draft.plan.n_steps == 0)
         st = pn_fail(err, PINCH_ERR_ARGUMENT, "%s was opened without its block that drafts tokens (MTP)", pn_gguf_name(m->gguf));
     if (st) return st;
+    c->type_k = cache_type(m, c->type_k);
+    c->type_v = cache_type(m, c->type_v);
     if (c->n_batch > c->n_ctx && c->n_seq == 1) c->n_batch = c->n_ctx;
     if (c->draft) c->n_draft = (int32_t)pn_min64(o->n_draft ? o->n_draft : default_drafts[c->draft], c->n_batch - 1);
     return PINCH_OK;
@@ -125,7 +130,8 @@ static bool add_up(uint64_t *sum, const uint64_t *parts, size_t n)
 static bool count(const pinch_model *m, chosen *c, pinch_memory_plan *p)
 {
     const pn_state_options so = state_options(m, c);
-    *p = (pinch_memory_plan){.weights_resident = m->network.resident_bytes, .weights_mapped = m->network.mapped_bytes, .n_ctx = c->n_ctx, .n_batch = c->n_batch, .n_seq = c->n_seq};
+    *p = (pinch_memory_plan){.weights_resident = m->network.resident_bytes, .weights_mapped = m->network.mapped_bytes, .n_ctx = c->n_ctx, .n_batch = c->n_batch, .n_seq = c->n_seq,
+                             .type_k = c->type_k, .type_v = c->type_v};
     p->other = session_other_bytes(m, c, &so);
     c->own = UINT64_MAX;
     uint64_t one, own;
@@ -227,6 +233,12 @@ static void log_context(const pinch_session *s, const pinch_session_options *o)
     s->callbacks.log(s->callbacks.user, PINCH_LOG_INFO, line);
 }
 
+static void log_cache(const pinch_session *s, const pinch_session_options *o)
+{
+    if (!s->callbacks.log || (cache_type(s->model, o->type_k) == o->type_k && cache_type(s->model, o->type_v) == o->type_v)) return;
+    s->callbacks.log(s->callbacks.user, PINCH_LOG_INFO, "keys and values are kept in f16 instead of q8_0: nothing is rounded to 8 bits with activations in f32");
+}
+
 static pinch_status session_init(pinch_session *s, const chosen *c, pinch_error *err)
 {
     s->n_ctx = c->n_ctx;
@@ -279,6 +291,7 @@ pinch_status pinch_session_open(pinch_session **out, pinch_model *m, const pinch
         return st;
     }
     log_context(s, &o);
+    log_cache(s, &o);
     *out = s;
     return PINCH_OK;
 }
