@@ -13,23 +13,17 @@
 /* Of a long path messages show the end, which tells files apart. */
 enum { SHOWN_NAME = 160 };
 
-/* A hint: kernels without huge pages refuse it. */
-static void advise(void *p, size_t n, bool huge)
-{
-#if defined(MADV_HUGEPAGE) && defined(MADV_NOHUGEPAGE)
-    madvise(p, n, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-#else
-    (void)p, (void)n, (void)huge;
-#endif
-}
-
 static void *pages(uint64_t bytes, bool huge)
 {
     if (bytes > PTRDIFF_MAX) return NULL;
     size_t n = bytes ? (size_t)bytes : 1;
     void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) return NULL;
-    advise(p, n, huge);
+#if defined(MADV_HUGEPAGE) && defined(MADV_NOHUGEPAGE)
+    madvise(p, n, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE); /* a hint: kernels without huge pages refuse it */
+#else
+    (void)huge;
+#endif
     return p;
 }
 

@@ -17,6 +17,8 @@ static inline float pn_load_bf16(const uint8_t *p) { return pn_bits_float((uint3
  * does not, as in the reference. */
 float pn_e8m0_half(uint8_t e);
 float pn_ue4m3_half(uint8_t x);
+/* The upper half of the former's bits, which holds it whole: a power of two. */
+static inline uint16_t pn_e8m0_half_bf16(uint8_t e) { return (uint16_t)(pn_float_bits(pn_e8m0_half(e)) >> 16); }
 
 /* One block. Formats for activation blocks of 32 use `part` and `m`, super-blocks of 256 the rest:
  *   value i = w[i] * part[i / 16] + m                                                m = -0 where the format has no minimum: it adds nothing

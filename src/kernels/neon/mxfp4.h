@@ -14,12 +14,7 @@ static inline void mxfp4_nibbles(pn_codes *c, const uint8_t *block)
 static inline void mxfp4_read(tile_codes *t, const uint8_t *src, uint64_t row_bytes, int64_t n_valid)
 {
     tile_read(t, mxfp4_nibbles, false, src, row_bytes, n_valid);
-    for (int64_t r = 0; r < n_valid; r++) {
-        const float scale = pn_e8m0_half(src[(uint64_t)r * row_bytes]);
-        uint32_t bits;
-        memcpy(&bits, &scale, sizeof bits);
-        t->d[r] = (uint16_t)(bits >> 16);
-    }
+    for (int64_t r = 0; r < n_valid; r++) t->d[r] = pn_e8m0_half_bf16(src[(uint64_t)r * row_bytes]);
 }
 
 #endif

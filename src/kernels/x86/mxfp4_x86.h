@@ -25,10 +25,7 @@ PN_INLINE void pack_block(uint8_t *head, uint8_t *body, const pack_rows *rows)
 {
     PN_NO_UNROLL for (int r = 0; r < LANES; r++)
     {
-        const float scale = pn_e8m0_half(rows->at[r][0]);
-        uint32_t bits;
-        memcpy(&bits, &scale, 4);
-        const uint16_t half = (uint16_t)(bits >> 16);
+        const uint16_t half = pn_e8m0_half_bf16(rows->at[r][0]);
         memcpy(head + 2 * r, &half, 2);
     }
     pack_nibbles(body, rows, 1);
